@@ -1,0 +1,67 @@
+# Millrace: everything that is done often. `make help` lists it.
+GO      ?= go
+FUZZTIME ?= 10s
+LINT    := $(GO) tool -modfile=tools/lint/go.mod
+E2E     := ./tools/e2e/...
+# All packages but the end-to-end tests, which drive real programs and want the machine for themselves.
+PKGS     = $(shell $(GO) list ./... | grep -v '/tools/e2e')
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+.DEFAULT_GOAL := help
+.PHONY: help build test unit race fuzz bench e2e fmt format vet lint check demo clip assets clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the programs, into bin/
+	@mkdir -p bin
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/... ./tools/...
+
+test: unit e2e ## all tests: the packages, then end to end
+
+unit:
+	$(GO) test -shuffle=on $(PKGS)
+
+race: ## the package tests again, under the race detector
+	$(GO) test -race -shuffle=on $(PKGS)
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@set -e; for pkg in $(PKGS); do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "== $$pkg $$f"; \
+			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench: ## each benchmark once, to see that it runs; bench/ has the measurements
+	$(GO) test -run '^$$' -bench . -benchtime 1x $(PKGS)
+
+e2e: ## the real programs against ffmpeg and Chromium
+	$(GO) test -count=1 $(E2E)
+
+fmt: ## format the code
+	$(LINT) gofumpt -w .
+
+format:
+	@out=$$($(LINT) gofumpt -l .); if [ -n "$$out" ]; then \
+		echo "not formatted, run 'make fmt':"; echo "$$out"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+lint: format vet ## formatting, go vet, staticcheck
+	$(LINT) staticcheck ./...
+
+check: lint race e2e bench ## what must pass before a change goes in
+
+demo: build ## start a node, publish a test stream, print what to open
+	@bin/demo $(DEMO)
+
+clip: ## make the demo's clip again (needs ffmpeg)
+	tools/demo/clip/make.sh
+
+assets: ## fetch the player that the watch page embeds (needs npm)
+	internal/watch/assets/fetch.sh
+
+clean: ## remove what was built
+	rm -rf bin
