@@ -45,13 +45,14 @@ const (
 	BadProxyHeader   // no valid PROXY header from a trusted proxy
 
 	// Skips and drops of tags.
-	SlowTime      // the player was further behind than the time limit
-	SlowBytes     // the player was further behind than the byte limit
-	OffLog        // the player's next tag had left the log
-	NotPublishing // media before the publish was accepted
-	BadTag        // a tag too short to mean anything
-	ClockRepaired // a time that went back a little was held
-	ClockJump     // a time that jumped was joined to the clock
+	SlowTime       // the player was further behind than the time limit
+	SlowBytes      // the player was further behind than the byte limit
+	OffLog         // the player's next tag had left the log
+	NotPublishing  // media before the publish was accepted
+	BeforeKeyframe // a picture that needs one the publisher has not sent
+	BadTag         // a tag too short to mean anything
+	ClockRepaired  // a time that went back a little was held
+	ClockJump      // a time that jumped was joined to the clock
 
 	reasons // how many there are
 )
@@ -71,7 +72,8 @@ var reasonWords = [reasons]string{
 	BadProxyHeader: "bad_proxy_header",
 
 	SlowTime: "slow_time", SlowBytes: "slow_bytes", OffLog: "off_log", NotPublishing: "not_publishing",
-	BadTag: "bad_tag", ClockRepaired: "clock_repaired", ClockJump: "clock_jump",
+	BeforeKeyframe: "before_keyframe",
+	BadTag:         "bad_tag", ClockRepaired: "clock_repaired", ClockJump: "clock_jump",
 }
 
 // String returns the word of r.
