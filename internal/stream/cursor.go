@@ -40,6 +40,7 @@ type Cursor struct {
 	sent    int        // how many of the missing headers it was sent
 	base    int64      // stream time of the reader's time 0
 	out     int64      // highest time that the reader has taken, on its own clock; -1: none
+	shown   int64      // highest time that the newest Peek showed
 	slackMS int64      // how much further behind than the limits it may be:
 	slackBy int64      // it began there, in ms and in bytes
 
@@ -103,6 +104,7 @@ func (c *Cursor) Peek(dst []flv.Tag) int {
 			}
 			t := b.entries[i].tag
 			t.DTS = c.clock(t.DTS)
+			c.shown = max(c.shown, t.DTS)
 			dst[n] = t
 			n++
 		}
@@ -132,6 +134,9 @@ func (c *Cursor) Advance(n int) {
 	if e := c.s.log.window.Load().at(c.next - 1); e != nil {
 		c.has = e.headers
 		c.out = max(c.out, c.clock(e.tag.DTS))
+	} else { // it has left the log since Peek
+		c.has = nil
+		c.out = c.shown
 	}
 }
 
