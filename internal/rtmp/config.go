@@ -1,0 +1,78 @@
+package rtmp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config bounds what one connection may cost. All of it can be changed while the
+// server runs; connections take up new timeouts at once and new sizes when they begin.
+type Config struct {
+	// HandshakeTimeout is from accept to the last byte of the handshake, TLS included.
+	HandshakeTimeout time.Duration
+	// CommandTimeout is from the handshake, or from the end of a publish, to the next
+	// publish or play command.
+	CommandTimeout time.Duration
+	// IdleTimeout is how long a publisher may send no audio, video or data.
+	IdleTimeout time.Duration
+	// StallTimeout is how long a player may take nothing while there is something to send.
+	StallTimeout time.Duration
+	// PlayWait is how long a player of a missing stream waits for it. 0 refuses at once.
+	PlayWait time.Duration
+	// MessageBytes is the limit of one message.
+	MessageBytes int
+	// PartialBytes is the limit of all unfinished messages of a connection together.
+	PartialBytes int
+	// ChunkStreams is how many chunk streams a peer may use.
+	ChunkStreams int
+	// ChunkSize is what we announce and send with.
+	ChunkSize int
+}
+
+// DefaultConfig returns limits that no encoder or player known to us runs into.
+func DefaultConfig() Config {
+	return Config{
+		HandshakeTimeout: 5 * time.Second,
+		CommandTimeout:   10 * time.Second,
+		IdleTimeout:      30 * time.Second,
+		StallTimeout:     30 * time.Second,
+		MessageBytes:     8 << 20,  // a 4K keyframe at 100 Mbit/s is about 2 MB
+		PartialBytes:     16 << 20, // two of the largest messages, interleaved
+		ChunkStreams:     64,       // encoders use 3 to 8
+		ChunkSize:        60_000,   // nearly every tag is one chunk
+	}
+}
+
+// Validate checks every value. Its errors name the key and the accepted range.
+func (c Config) Validate() error {
+	var errs []error
+	duration := func(key string, d, lo, hi time.Duration) {
+		if d < lo || d > hi {
+			errs = append(errs, fmt.Errorf("%s: is %v, must be %v to %v", key, d, lo, hi))
+		}
+	}
+	count := func(key string, n, lo, hi int) {
+		if n < lo || n > hi {
+			errs = append(errs, fmt.Errorf("%s: is %d, must be %d to %d", key, n, lo, hi))
+		}
+	}
+	duration("handshake_timeout", c.HandshakeTimeout, 100*time.Millisecond, time.Minute)
+	duration("command_timeout", c.CommandTimeout, 100*time.Millisecond, 5*time.Minute)
+	duration("idle_timeout", c.IdleTimeout, time.Second, time.Hour)
+	duration("stall_timeout", c.StallTimeout, time.Second, time.Hour)
+	duration("play_wait", c.PlayWait, 0, 5*time.Minute)
+	count("message_bytes", c.MessageBytes, 64<<10, maxChunkSize)
+	count("partial_bytes", c.PartialBytes, 64<<10, 1<<30)
+	count("chunk_streams", c.ChunkStreams, 4, 65598)
+	count("chunk_size", c.ChunkSize, defaultChunkSize, 1<<20)
+	if c.PartialBytes < c.MessageBytes {
+		errs = append(errs, fmt.Errorf("partial_bytes: is %d, must be at least message_bytes (%d)", c.PartialBytes, c.MessageBytes))
+	}
+	return errors.Join(errs...)
+}
+
+// limits returns what a chunkReader needs to know.
+func (c Config) limits() limits {
+	return limits{message: c.MessageBytes, partial: c.PartialBytes, streams: c.ChunkStreams}
+}
