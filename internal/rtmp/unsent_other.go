@@ -1,0 +1,8 @@
+//go:build !linux
+
+package rtmp
+
+import "net"
+
+// limitUnsent does nothing where the kernel cannot be told.
+func limitUnsent(*net.TCPConn, int64) {}
