@@ -1,0 +1,115 @@
+package httpflv
+
+import "time"
+
+// The cost of serving a viewer is nearly all in the number of writes, so tags are
+// held back and merged. A viewer is flushed
+//
+//   - when a beat arrives and it is the viewer's turn. A beat is a video frame, or
+//     an audio frame when there is no video. A frame thus leaves in the instant in
+//     which it arrives, not at the next tick of some clock beside it, and the audio
+//     before it rides along;
+//   - when the oldest tag that it lacks has waited long enough, whatever it is.
+//
+// With an interval of k beats each viewer has every k-th beat as its turn, and the
+// phases of viewers are spread so that each beat flushes about one in k of them:
+//
+//	beats    │     │     │     │     │     │      k = 3
+//	viewer a ▼─────┴─────┴─────▼─────┴─────┴──    phase in [0, 1/3)
+//	viewer b ──────▼─────┴─────┴─────▼─────┴──    phase in [1/3, 2/3)
+
+// pace is when the viewers of one feed are flushed. It is a value without a clock:
+// times are since some fixed instant.
+type pace struct {
+	period time.Duration // smoothed time between beats, 0 until two were seen
+	last   time.Duration // when the last beat arrived
+	beats  uint64        // how many there were
+	fresh  uint64        // how many of them arrived since the last pass
+	every  uint64        // k: a viewer's turn is one beat in so many
+	hold   time.Duration // how long a tag may wait for its viewer's turn
+}
+
+// longestBeat is the longest time between beats that says something about their
+// rhythm; after a longer one the stream has paused.
+const longestBeat = time.Second
+
+// arrive notes that n beats arrived by now.
+func (p *pace) arrive(now time.Duration, n uint64) {
+	p.fresh = n
+	if n == 0 {
+		return
+	}
+	if gap := now - p.last; p.beats > 0 && gap < longestBeat*time.Duration(n) {
+		gap /= time.Duration(n)
+		if p.period == 0 {
+			p.period = gap
+		} else {
+			p.period += (gap - p.period) / 16
+		}
+	}
+	p.last = now
+	p.beats += n
+}
+
+// plan fits the rhythm to the interval.
+func (p *pace) plan(interval time.Duration) {
+	p.every, p.hold = 1, interval
+	if p.period <= 0 {
+		return
+	}
+	// A quarter of a beat is allowed on top, because arrival is never regular.
+	p.every = max(1, uint64((interval+p.period/4)/p.period))
+	// Waiting a little longer for the beat that is due saves a write of its own.
+	p.hold += min(p.period, interval) / 2
+}
+
+// turn reports whether one of the fresh beats is the turn of a viewer with the
+// given phase, a fraction of 2^32.
+func (p *pace) turn(phase uint32) bool {
+	if p.fresh == 0 {
+		return false
+	}
+	slot := uint64(phase) * p.every >> 32
+	since := (p.beats%p.every + p.every - slot) % p.every // beats after its last turn
+	return since < p.fresh
+}
+
+// phaseOf spreads viewers: the fractions of multiples of the golden ratio are even
+// for any number of them, in the order in which they come.
+func phaseOf(n uint32) uint32 { return n * 0x9e3779b9 }
+
+// load moves the interval of a shard by how busy the shard is.
+type load struct {
+	interval time.Duration
+	busy     float64 // smoothed share of the time that the shard works
+}
+
+// Bounds of the share within which the interval stays as it is. They are apart by
+// more than one step changes the share, or the interval would swing.
+const (
+	busyLow  = 0.35
+	busyHigh = 0.6
+	// loadWindow is how often the interval is reconsidered.
+	loadWindow = 200 * time.Millisecond
+)
+
+// step takes in that the shard worked for worked out of elapsed.
+func (l *load) step(worked, elapsed, lo, hi time.Duration) {
+	if elapsed > 0 {
+		l.busy += (float64(worked)/float64(elapsed) - l.busy) / 2
+	}
+	switch {
+	case l.busy > busyHigh:
+		l.interval += l.interval/4 + time.Millisecond
+	case l.busy < busyLow:
+		l.interval -= l.interval / 10
+	}
+	l.interval = min(max(l.interval, lo), hi)
+}
+
+// quantum is how long a shard leaves its feeds alone after a pass when passes follow
+// one another closely: many streams must not cost a wake-up for each of their
+// tags. It is small beside the interval, so it hardly shows in the delay.
+func quantum(interval time.Duration) time.Duration {
+	return min(max(interval/16, time.Millisecond), 8*time.Millisecond)
+}

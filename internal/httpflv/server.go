@@ -1,0 +1,316 @@
+package httpflv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"millrace/internal/auth"
+	"millrace/internal/session"
+	"millrace/internal/stream"
+)
+
+// Bounds of a request. A URL with a signature is a few hundred bytes, and cookies
+// of the site around it are all that makes it longer.
+const (
+	maxHeader = 8 << 10
+	maxBody   = 64 << 10
+	// writeTimeout is for ordinary answers. Streams have the stall timeout.
+	writeTimeout = 10 * time.Second
+	// idleWorker is how long a goroutine of the HTTP library waits for a next
+	// connection.
+	idleWorker = 2 * time.Second
+	// closeTime is how long ordinary requests may take to end at the end.
+	closeTime = time.Second
+)
+
+// Server is the HTTP face of one listener.
+type Server struct {
+	// Fixed at construction.
+	ln    net.Listener
+	fan   *Fanout
+	hub   *stream.Hub
+	gate  *auth.Gate
+	table *session.Table
+	pages fasthttp.RequestHandler
+	log   *slog.Logger
+	http  *fasthttp.Server
+
+	// Safe from any goroutine.
+	settings atomic.Pointer[settings]
+	draining atomic.Bool
+	refusals refusalLog
+
+	// Guarded by mu.
+	mu      sync.Mutex
+	stopped bool                 // no goroutines are started any more
+	writers map[*writer]struct{} // the viewers that are on no shard
+	running sync.WaitGroup       // their goroutines; Run waits
+}
+
+// New returns a Server for ln that has fan send the streams of hub. pages gets the
+// requests for all other paths and may be nil. New starts nothing.
+func New(cfg Config, ln net.Listener, fan *Fanout, hub *stream.Hub, gate *auth.Gate, table *session.Table,
+	pages fasthttp.RequestHandler, log *slog.Logger,
+) (*Server, error) {
+	st, err := newSettings(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		ln: ln, fan: fan, hub: hub, gate: gate, table: table, pages: pages, log: log,
+		writers: make(map[*writer]struct{}),
+	}
+	s.settings.Store(st)
+	s.http = &fasthttp.Server{
+		Handler:               s.handle,
+		ErrorHandler:          s.unreadable,
+		ReadTimeout:           cfg.ReadTimeout,
+		IdleTimeout:           cfg.IdleTimeout,
+		WriteTimeout:          writeTimeout,
+		ReadBufferSize:        maxHeader,
+		MaxRequestBodySize:    maxBody,
+		MaxIdleWorkerDuration: idleWorker,
+		Concurrency:           1 << 20, // the listener bounds connections
+		KeepHijackedConns:     true,
+		CloseOnShutdown:       true,
+		NoDefaultServerHeader: true,
+		NoDefaultContentType:  true,
+		Logger:                quiet{log},
+	}
+	return s, nil
+}
+
+// quiet is the log of the HTTP library, which knows errors only that a peer can
+// cause at will.
+type quiet struct{ log *slog.Logger }
+
+// Printf implements [fasthttp.Logger].
+func (q quiet) Printf(format string, args ...any) {
+	q.log.Debug("http", "err", fmt.Sprintf(format, args...))
+}
+
+// Run serves until ctx ends or the listener fails. It then refuses what is new,
+// closes the viewers that are on no shard over the configured time, and returns:
+// nil when ctx ended it. Viewers on shards belong to the [Fanout].
+func (s *Server) Run(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.ln) }()
+
+	var err error
+	select {
+	case err = <-served:
+		served <- nil
+		if err == nil {
+			err = errors.New("closed")
+		}
+		err = fmt.Errorf("serve HTTP on %v: %w", s.ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	s.Drain()
+	closing, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_ = s.http.ShutdownWithContext(closing) // what is left is in ReadTimeout's hands
+	_ = s.ln.Close()
+	<-served
+
+	s.closeWriters(s.settings.Load().cfg.DrainSpread)
+	return err
+}
+
+// Drain refuses viewers from now on. Those who are there stay.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// SetConfig changes what can be changed while running: all but the read and idle
+// timeouts and the number of shards. If cfg is not valid, the old one stays.
+func (s *Server) SetConfig(cfg Config) error {
+	st, err := newSettings(cfg)
+	if err != nil {
+		return err
+	}
+	s.settings.Store(st)
+	s.fan.SetConfig(cfg)
+	return nil
+}
+
+// Stats returns the figures of the fan-out that the server uses.
+func (s *Server) Stats() Stats { return s.fan.Stats() }
+
+// handle answers one request, or has its connection taken over.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	st := s.settings.Load()
+	path := decodedPath(ctx)
+	if !strings.HasSuffix(path, suffix) {
+		if s.pages == nil {
+			s.refuse(ctx, noPage, st.cors(string(ctx.Request.Header.Peek("Origin"))))
+			return
+		}
+		s.pages(ctx)
+		return
+	}
+	now := time.Now()
+	p, r := st.parsePlay(ctx, path, now)
+	switch {
+	case ctx.IsOptions():
+		preflight(ctx, p.cors)
+		return
+	case !ctx.IsGet() && !ctx.IsHead():
+		r = &notAllowed
+	case r == nil:
+		r = s.decide(ctx, &p, now)
+	}
+	switch {
+	case r == nil && ctx.IsHead():
+		answerHead(ctx, p)
+	case r == nil:
+		ctx.HijackSetNoResponse(true)
+		ctx.Hijack(func(c net.Conn) { s.takeOver(p, c) })
+	case r.delay > 0:
+		s.refused(r.reason, string(p.name))
+		ctx.HijackSetNoResponse(true)
+		ctx.Hijack(func(c net.Conn) {
+			s.fan.answerLater(underlying(c), r.append(nil, p.cors, time.Now()), r.delay)
+		})
+	default:
+		s.refused(r.reason, string(p.name))
+		s.refuse(ctx, *r, p.cors)
+	}
+}
+
+// decide returns why a request that is well-formed is turned away, nil when it is
+// not. It changes nothing: between it and the taking over the client may be gone.
+func (s *Server) decide(ctx *fasthttp.RequestCtx, p *play, now time.Time) *refusal {
+	if s.draining.Load() {
+		return &draining
+	}
+	grant, err := s.gate.Play(now, auth.Request{
+		Stream: p.name, Peer: p.info.Peer.Addr(), Query: p.query, Referer: p.referer,
+	})
+	if err != nil {
+		return denied(err)
+	}
+	p.expires = grant.Expires
+	if _, ok := s.hub.Lookup(p.name); !ok && (ctx.IsHead() || s.settings.Load().cfg.PlayWait == 0) {
+		r := notFound(p.name)
+		return &r
+	}
+	if s.fan.full() {
+		return &overLimit
+	}
+	return nil
+}
+
+// denied makes an answer of what the gate says.
+func denied(err error) *refusal {
+	var d *auth.Denied
+	if !errors.As(err, &d) {
+		return &refusal{status: fasthttp.StatusInternalServerError, reason: session.Internal, text: "the request could not be judged: see the log of the node"}
+	}
+	r := &refusal{status: fasthttp.StatusForbidden, reason: d.Reason, text: d.Text, delay: d.Delay}
+	switch d.Reason {
+	case session.Unauthorized:
+		// No WWW-Authenticate that asks for a password would be true: the signature
+		// is in the URL.
+		r.status, r.header = fasthttp.StatusUnauthorized, "WWW-Authenticate: Signed-URL\r\n"
+	case session.Storm:
+		r.status, r.header = fasthttp.StatusTooManyRequests, "Retry-After: 10\r\n"
+	}
+	return r
+}
+
+// refuse answers through the HTTP library, which may go on with the connection.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, r refusal, cors string) {
+	ctx.Response.Reset()
+	ctx.SetStatusCode(r.status)
+	ctx.SetContentType("text/plain; charset=utf-8")
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	setLines(ctx, r.header)
+	setLines(ctx, cors)
+	ctx.SetBodyString(r.text + "\n")
+	if r.reason == session.Storm || r.reason == session.BadRequest {
+		ctx.SetConnectionClose()
+	}
+}
+
+// unreadable answers what is not HTTP.
+func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	r := badRequest(unreadable(err))
+	var small *fasthttp.ErrSmallBuffer
+	var netErr net.Error
+	switch {
+	case errors.As(err, &small):
+		r.status, r.text = fasthttp.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request header is over %d bytes: send fewer cookies", maxHeader)
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		r.status, r.text = fasthttp.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is over %d bytes: a stream is asked for without one", maxBody)
+	case errors.As(err, &netErr) && netErr.Timeout():
+		r.status, r.text = fasthttp.StatusRequestTimeout, "the request took too long: send it at once"
+	}
+	s.refused(r.reason, "")
+	s.refuse(ctx, r, s.settings.Load().cors(string(ctx.Request.Header.Peek("Origin"))))
+}
+
+// setLines sets header lines, each with its end.
+func setLines(ctx *fasthttp.RequestCtx, lines string) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(lines, crlf), crlf) {
+		if name, value, ok := strings.Cut(line, ": "); ok {
+			ctx.Response.Header.Set(name, value)
+		}
+	}
+}
+
+// preflight answers OPTIONS (Fetch standard, "CORS-preflight fetch").
+func preflight(ctx *fasthttp.RequestCtx, cors string) {
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	h := &ctx.Response.Header
+	h.Set("Allow", "GET, HEAD, OPTIONS")
+	setLines(ctx, cors)
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+	h.Set("Access-Control-Allow-Headers", "*")
+	h.Set("Access-Control-Max-Age", "86400")
+}
+
+// answerHead says what a GET would, and starts nothing.
+func answerHead(ctx *fasthttp.RequestCtx, p play) {
+	setLines(ctx, streamHead)
+	setLines(ctx, p.cors)
+	ctx.Response.SkipBody = true
+	if p.framing == chunked {
+		ctx.Response.Header.SetContentLength(-1)
+	} else {
+		ctx.Response.Header.SetContentLength(-2) // none: to the end of the connection
+	}
+	ctx.SetConnectionClose()
+}
+
+// refused counts a request that was turned away, and logs such at most once a
+// second.
+func (s *Server) refused(r session.Reason, name string) {
+	s.table.Refuse(session.HTTPFLV, r)
+	if n, ok := s.refusals.note(time.Now()); ok {
+		s.log.Info("requests refused", "count", n, "stream", name, "role", "http-flv", "reason", r.String())
+	}
+}
+
+// refusalLog counts what is not worth a line each.
+type refusalLog struct {
+	count atomic.Uint64
+	next  atomic.Int64 // Unix nanoseconds
+}
+
+// note counts one, and returns how many there were if it is time for a line.
+func (l *refusalLog) note(now time.Time) (uint64, bool) {
+	l.count.Add(1)
+	next, at := l.next.Load(), now.UnixNano()
+	if at < next || !l.next.CompareAndSwap(next, at+int64(time.Second)) {
+		return 0, false
+	}
+	return l.count.Swap(0), true
+}

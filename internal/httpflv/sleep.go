@@ -1,0 +1,105 @@
+package httpflv
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"millrace/internal/session"
+)
+
+// pause sleeps until there is something to do. When passes follow one another
+// closely it first rests for a while in which only sockets are looked at.
+func (s *shard) pause(end time.Duration) {
+	rest := quantum(s.load.interval)
+	often := end-s.passEnd < 3*rest
+	s.passEnd = end
+	if often {
+		for now := end; now < end+rest; now = s.now() {
+			s.wait(end + rest - now)
+		}
+	}
+	for {
+		s.asleep.Store(true)
+		now := s.now()
+		next := s.next()
+		if s.hasWork() || next <= now {
+			break
+		}
+		s.wait(next - now)
+		if !s.asleep.Load() {
+			break
+		}
+	}
+	s.asleep.Store(false)
+}
+
+// hasWork reports whether something was handed over or published.
+func (s *shard) hasWork() bool {
+	if s.mail.Load() {
+		return true
+	}
+	for _, f := range s.feeds {
+		if f.dirty.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// next returns when something is due by itself.
+func (s *shard) next() time.Duration {
+	next := s.sweepAt
+	for _, f := range s.feeds {
+		next = min(next, f.due)
+	}
+	return next
+}
+
+// longestWait bounds a wait, so that the sum of now and a time far away is a time.
+const longestWait = time.Minute
+
+// wait sleeps for d, or until a socket or the eventfd has something, and deals with
+// what the sockets have.
+func (s *shard) wait(d time.Duration) {
+	s.ready = 0
+	if d > 0 {
+		_ = s.epoll.SetReadDeadline(time.Now().Add(min(d, longestWait)))
+		_ = s.raw.Read(s.poll) // the error is that the time is over
+	}
+	s.handle(s.now())
+}
+
+// look deals with what the sockets have, without waiting.
+func (s *shard) look(now time.Duration) {
+	s.poll(0)
+	s.handle(now)
+}
+
+// handle deals with the events of the last poll.
+func (s *shard) handle(now time.Duration) {
+	for i := range s.ready {
+		ev := s.events[i]
+		slot := uint32(ev.Fd)
+		if slot == wakeSlot {
+			var b [8]byte
+			_, _ = unix.Read(s.wakefd, b[:])
+			continue
+		}
+		// A number that was given up in this round names nobody: numbers are only
+		// given out again by takeMail.
+		v := s.slots[slot]
+		if v == nil {
+			continue
+		}
+		if ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+			s.leave(v, session.PeerClosed)
+			continue
+		}
+		if ev.Events&unix.EPOLLOUT != 0 && v.blocked {
+			v.blocked = false
+			s.serve(v, now)
+		}
+	}
+	s.ready = 0
+}
