@@ -1,0 +1,185 @@
+package admin
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"millrace/internal/session"
+	"millrace/internal/stream"
+)
+
+// Stream is one stream in the API.
+type Stream struct {
+	Name        string            `json:"name"`
+	State       string            `json:"state"` // idle, live or grace
+	Epoch       uint64            `json:"epoch"` // how many publishes there were
+	Publisher   *Session          `json:"publisher,omitempty"`
+	Since       time.Time         `json:"since,omitzero"` // begin of the newest publish
+	SilentMS    int64             `json:"silent_ms"`      // since the publisher's newest tag
+	Video       *Video            `json:"video,omitempty"`
+	Audio       *Audio            `json:"audio,omitempty"`
+	Bitrate     int64             `json:"bitrate_bps"`
+	BytesIn     uint64            `json:"bytes_in"` // of the newest publish
+	TagsIn      uint64            `json:"tags_in"`  // of the newest publish
+	Viewers     int               `json:"viewers"`
+	BytesOut    uint64            `json:"bytes_out"`    // to the viewers of now
+	SkippedTags uint64            `json:"skipped_tags"` // by the viewers of now, too slow for them
+	LogBytes    int64             `json:"log_bytes"`
+	LogTags     uint64            `json:"log_tags"`
+	DTSms       int64             `json:"dts_ms"` // newest time on the stream's clock
+	Drops       map[string]uint64 `json:"drops"`  // tags of publishers, by reason
+}
+
+// Video is the picture track.
+type Video struct {
+	Codec  string  `json:"codec"`
+	Width  int     `json:"width,omitempty"` // left out while unknown, as the height
+	Height int     `json:"height,omitempty"`
+	FPS    float64 `json:"fps"`
+	GOPms  int64   `json:"gop_ms"`
+}
+
+// Audio is the sound track.
+type Audio struct {
+	Codec string `json:"codec"`
+}
+
+// Streams is the answer of /v1/streams, sorted by name.
+type Streams struct {
+	Streams []Stream `json:"streams"`
+	Total   int      `json:"total"`
+	Next    string   `json:"next,omitempty"` // pass it as after for more
+}
+
+// audience is what the viewers of one stream add up to.
+type audience struct {
+	viewers        int
+	bytes, skipped uint64
+}
+
+// audiences adds up who plays what, and returns the publishers by session id.
+func audiences(list []session.Snapshot) (map[string]audience, map[uint64]session.Snapshot) {
+	plays, publishes := map[string]audience{}, map[uint64]session.Snapshot{}
+	for _, snap := range list {
+		if snap.Info.Action == session.Publish {
+			publishes[snap.ID] = snap
+			continue
+		}
+		a := plays[snap.Info.Stream]
+		a.viewers++
+		a.bytes += snap.Bytes
+		a.skipped += snap.Skipped
+		plays[snap.Info.Stream] = a
+	}
+	return plays, publishes
+}
+
+func streamOf(st stream.Stats, a audience, publishes map[uint64]session.Snapshot, now time.Time) Stream {
+	out := Stream{
+		Name: string(st.Name), State: st.State.String(), Epoch: st.Epoch, Since: st.Since.UTC(),
+		SilentMS: st.Silent.Milliseconds(), Bitrate: st.Bitrate, BytesIn: st.BytesIn, TagsIn: st.TagsIn,
+		Viewers: a.viewers, BytesOut: a.bytes, SkippedTags: a.skipped,
+		LogBytes: st.LogBytes, LogTags: st.LogTags, DTSms: st.DTS.Milliseconds(), Drops: map[string]uint64{},
+	}
+	for r, n := range st.Drops {
+		out.Drops[r.String()] = n
+	}
+	if st.HasVideo {
+		w, h := Resolution(st)
+		out.Video = &Video{Codec: st.VideoCodec.String(), Width: w, Height: h, FPS: st.FPS, GOPms: st.GOP.Milliseconds()}
+	}
+	if st.HasAudio {
+		out.Audio = &Audio{Codec: st.AudioCodec.String()}
+	}
+	if snap, ok := publishes[st.Publisher]; ok {
+		by := sessionOf(snap, now)
+		out.Publisher = &by
+	}
+	return out
+}
+
+func (s *Server) listStreams(ctx *fasthttp.RequestCtx) {
+	limit, wrong := readLimit(ctx.QueryArgs())
+	if wrong != "" {
+		fail(ctx, fasthttp.StatusBadRequest, "bad_request", wrong)
+		return
+	}
+	after, now := stream.Name(ctx.QueryArgs().Peek("after")), time.Now()
+	all := s.node.Hub.Streams()
+	plays, publishes := audiences(s.node.Table.List())
+	out := Streams{Streams: []Stream{}, Total: len(all)}
+	first, found := slices.BinarySearchFunc(all, after, func(st *stream.Stream, n stream.Name) int { return cmp.Compare(st.Name(), n) })
+	if found && after != "" {
+		first++
+	}
+	for _, st := range all[first:] {
+		if len(out.Streams) == limit {
+			out.Next = out.Streams[limit-1].Name
+			break
+		}
+		out.Streams = append(out.Streams, streamOf(s.node.Hub.Stats(st, now), plays[string(st.Name())], publishes, now))
+	}
+	answer(ctx, out)
+}
+
+// oneStream answers for a stream, or for APP/NAME/kick.
+func (s *Server) oneStream(ctx *fasthttp.RequestCtx, path string) {
+	if ctx.IsPost() {
+		name, ok := strings.CutSuffix(path, "/kick")
+		if !ok {
+			fail(ctx, fasthttp.StatusNotFound, "not_found", "POST goes to /v1/streams/APP/NAME/kick")
+			return
+		}
+		s.kickStream(ctx, name)
+		return
+	}
+	if !ctx.IsGet() && !ctx.IsHead() {
+		wrongMethod(ctx, "GET, POST")
+		return
+	}
+	st, ok := s.node.Hub.Lookup(stream.Name(path))
+	if !ok {
+		fail(ctx, fasthttp.StatusNotFound, "not_found", "no such stream")
+		return
+	}
+	now := time.Now()
+	plays, publishes := audiences(s.node.Table.List())
+	answer(ctx, streamOf(s.node.Hub.Stats(st, now), plays[path], publishes, now))
+}
+
+func (s *Server) kickStream(ctx *fasthttp.RequestCtx, name string) {
+	who := string(ctx.QueryArgs().Peek("who"))
+	var publisher, viewers bool
+	switch who {
+	case "publisher":
+		publisher = true
+	case "viewers":
+		viewers = true
+	case "all":
+		publisher, viewers = true, true
+	default:
+		fail(ctx, fasthttp.StatusBadRequest, "bad_request", "who must be publisher, viewers or all")
+		return
+	}
+	var n, matching int
+	for _, snap := range s.node.Table.List() {
+		if snap.Info.Stream != name {
+			continue
+		}
+		matching++
+		pub := snap.Info.Action == session.Publish
+		if (pub && publisher || !pub && viewers) && s.node.Table.Kick(snap.ID, session.Kicked) {
+			n++
+		}
+	}
+	if _, ok := s.node.Hub.Lookup(stream.Name(name)); !ok && matching == 0 {
+		fail(ctx, fasthttp.StatusNotFound, "not_found", "no such stream")
+		return
+	}
+	s.log.Info("stream kicked", "stream", name, "who", who, "sessions", n, "by", ctx.RemoteAddr().String(), "reason", session.Kicked.String())
+	answer(ctx, Kicked{n})
+}

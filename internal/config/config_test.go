@@ -1,0 +1,236 @@
+package config
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestDefaultIsValid(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+	l, err := Load(Sources{})
+	if err != nil || !reflect.DeepEqual(l.Node, Default()) {
+		t.Errorf("nothing loaded is %+v, %v; want the default", l.Node, err)
+	}
+}
+
+func TestSettingsHaveTheirOwnNames(t *testing.T) {
+	keys, vars := map[string]bool{}, map[string]string{}
+	for _, s := range Settings() {
+		if keys[s.Key] {
+			t.Errorf("two settings are %s", s.Key)
+		}
+		if other := vars[s.Env]; other != "" {
+			t.Errorf("%s and %s are both %s", s.Key, other, s.Env)
+		}
+		keys[s.Key], vars[s.Env] = true, s.Key
+	}
+	for _, want := range []string{"role", "address.rtmps", "stream.log_duration", "auth.storm.first_delay"} {
+		if !keys[want] {
+			t.Errorf("there is no setting %s", want)
+		}
+	}
+}
+
+// TestDefaultsReadBack sets every setting to its own default, as a file would.
+func TestDefaultsReadBack(t *testing.T) {
+	for _, s := range Settings() {
+		l, err := Load(Sources{Flags: []Flag{{"--set", s.Key, strings.Trim(s.Default, `"`)}}})
+		if err != nil {
+			t.Errorf("%s: %s: %v", s.Key, s.Default, err)
+			continue
+		}
+		if got, want := l.Node, Default(); len(Changes(want, got)) > 0 && s.Default != "[]" && s.Default != "{}" {
+			t.Errorf("%s: %s reads back as %+v", s.Key, s.Default, Changes(want, got))
+		}
+	}
+}
+
+// TestNumbersHaveRanges holds every package to it: no number and no duration may
+// be negative or endless, and the error says which key and which range.
+func TestNumbersHaveRanges(t *testing.T) {
+	node := reflect.ValueOf(Default())
+	for _, s := range Settings() {
+		v := node.FieldByIndex(s.index)
+		if !v.CanInt() || isText(v.Type()) {
+			continue
+		}
+		texts := []string{"-1", "9223372036854775807"}
+		if v.Type() == reflect.TypeFor[time.Duration]() {
+			texts = []string{"-1s", "100000h"}
+		}
+		for _, text := range texts {
+			_, err := Load(Sources{Flags: []Flag{{"--set", s.Key, text}}})
+			if err == nil {
+				t.Errorf("%s: %s is accepted", s.Key, text)
+				continue
+			}
+			if !strings.Contains(err.Error(), "--set: ") || findWord(err.Error(), s.Name()) < 0 {
+				t.Errorf("%s: %s: the error does not name the key: %v", s.Key, text, err)
+			}
+		}
+	}
+}
+
+func TestSnake(t *testing.T) {
+	f := func(name, want string) {
+		t.Helper()
+		if got := snake(name); got != want {
+			t.Errorf("snake(%q) = %q, want %q", name, got, want)
+		}
+	}
+	f("Role", "role")
+	f("RTMPS", "rtmps")
+	f("MaxStreams", "max_streams")
+	f("HTTPSAddress", "https_address")
+	f("TrustedCIDRs", "trusted_cidrs")
+	f("CIDRsTrusted", "cidrs_trusted")
+	f("TLS", "tls")
+	f("CertFile", "cert_file")
+	f("EndAtExpiry", "end_at_expiry")
+	f("X", "x")
+	f("", "")
+}
+
+func TestSizes(t *testing.T) {
+	f := func(text string, want int64, ok bool) {
+		t.Helper()
+		got, err := ParseSize(text)
+		if (err == nil) != ok || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	f("0", 0, true)
+	f("4096", 4096, true)
+	f("512B", 512, true)
+	f("8MB", 8e6, true)
+	f("8MiB", 8<<20, true)
+	f("8 MiB", 8<<20, true)
+	f("1.5GiB", 3<<29, true)
+	f("64kB", 64000, true)
+	f("64KB", 64000, true)
+	f("1TiB", 1<<40, true)
+	f("-1MB", -1e6, true) // the package that owns the setting refuses it
+	f("", 0, false)
+	f("MB", 0, false)
+	f("1.5", 0, false)
+	f("8M", 0, false)
+	f("8mb", 0, false)
+	f("1e3MB", 0, false)
+	f("0x10", 0, false)
+	f("NaNMB", 0, false)
+	f("InfMB", 0, false)
+	f("9223372036854775807", math.MaxInt64, true)
+	f("9223372036854775807kB", 0, false)
+	f("99999999999999999999.0TiB", 0, false)
+
+	if err := quick.Check(func(n int64) bool {
+		got, err := ParseSize(FormatSize(n))
+		return err == nil && got == n
+	}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFormatSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 1: "1", 1000: "1kB", 1024: "1KiB", 8e6: "8MB", 8 << 20: "8MiB", 60_000: "60kB", 1001: "1001"} {
+		if got := FormatSize(n); got != want {
+			t.Errorf("FormatSize(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestFormatDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 5 * time.Second: "5s", time.Minute: "1m", 90 * time.Second: "1m30s", time.Hour: "1h",
+		250 * time.Millisecond: "250ms", 10*time.Minute + time.Hour: "1h10m", 10 * time.Second: "10s", 30 * time.Minute: "30m",
+	} {
+		if got := formatDuration(d); got != want {
+			t.Errorf("formatDuration(%d) = %s, want %s", d, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		d := time.Duration(rapid.Int64().Draw(t, "d"))
+		if got, err := time.ParseDuration(formatDuration(d)); err != nil || got != d {
+			t.Fatalf("%v reads back as %v, %v", d, got, err)
+		}
+	})
+}
+
+func TestDistance(t *testing.T) {
+	f := func(a, b string, want int) {
+		t.Helper()
+		if got := distance(a, b); got != want {
+			t.Errorf("distance(%q, %q) = %d, want %d", a, b, got, want)
+		}
+		if got := distance(b, a); got != want {
+			t.Errorf("distance(%q, %q) = %d, want %d", b, a, got, want)
+		}
+	}
+	f("", "", 0)
+	f("grace", "grace", 0)
+	f("grase", "grace", 1)
+	f("garce", "grace", 1)
+	f("grac", "grace", 1)
+	f("", "abc", 3)
+	f("kitten", "sitting", 3)
+}
+
+func TestLoopback(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:9090": true, "[::1]:9090": true, "localhost:9090": true, "127.9.9.9:1": true, "[::ffff:127.0.0.1]:1": true,
+		":9090": false, "0.0.0.0:9090": false, "[::]:9090": false, "192.0.2.1:9090": false, "node.example:9090": false, "": false,
+	} {
+		if got := Loopback(addr); got != want {
+			t.Errorf("Loopback(%q) = %v", addr, got)
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	old := Default()
+	now := Default()
+	now.Role = Edge
+	now.Stream.Grace = time.Minute
+	now.Stream.LogBytes = 64 << 20
+	now.Address.HTTP = ":8081"
+	now.Auth.PublishKeys = map[string][]string{"live": {"hush-hush"}}
+	got := Changes(old, now)
+	want := []Change{
+		{"role", "center", "edge", true},
+		{"address.http", `":8080"`, `":8081"`, true},
+		{"stream.log_bytes", "32MiB", "64MiB", false},
+		{"stream.grace", "15s", "1m", false},
+		{"auth.publish_keys", "(secret)", "(secret)", false},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if c := Changes(old, old); len(c) != 0 {
+		t.Errorf("nothing changed, got %+v", c)
+	}
+
+	kept := Keep(old, now)
+	if kept.Role != Center || kept.Address.HTTP != ":8080" || kept.Stream.Grace != time.Minute {
+		t.Errorf("kept %+v: want the old role and address and the new grace", kept)
+	}
+	if now.Role != Edge {
+		t.Error("Keep changed its argument")
+	}
+}
+
+func TestRestartNamesSettings(t *testing.T) {
+	for _, r := range restart {
+		if !slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == r || strings.HasPrefix(s.Key, r+".") }) {
+			t.Errorf("%s is no setting and no section", r)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package config
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// set stores raw into v. raw is text, a list ([]any) or a map (map[string]any)
+// of the same; text is as written, so that a key such as 0123 keeps its zero.
+func set(v reflect.Value, raw any, size bool) error {
+	switch {
+	case isText(v.Type()):
+		text, err := textOf(raw)
+		if err != nil {
+			return err
+		}
+		err = v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
+		if err != nil && v.Type() == reflect.TypeFor[slog.Level]() {
+			return fmt.Errorf("%q is not a level: use debug, info, warn or error", text)
+		}
+		return err
+	case v.Kind() == reflect.Slice:
+		return setList(v, raw)
+	case v.Kind() == reflect.Map:
+		return setMap(v, raw)
+	case v.Kind() == reflect.Struct:
+		return setStruct(v, raw)
+	}
+	text, err := textOf(raw)
+	if err != nil {
+		return err
+	}
+	return setScalar(v, text, size)
+}
+
+func textOf(raw any) (string, error) {
+	text, ok := raw.(string)
+	if !ok {
+		return "", errors.New("want one value, not a list or a section")
+	}
+	return text, nil
+}
+
+func setScalar(v reflect.Value, text string, size bool) error {
+	if v.Type() == reflect.TypeFor[time.Duration]() {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a duration; write for example 500ms, 5s or 1m30s", text)
+		}
+		v.SetInt(int64(d))
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		v.SetBool(text == "true")
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n, err := parseInt(text, size)
+		if err != nil {
+			return err
+		}
+		if v.OverflowInt(n) {
+			return fmt.Errorf("%s is out of range", text)
+		}
+		v.SetInt(n)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		n, err := parseInt(text, size)
+		if err != nil {
+			return err
+		}
+		if n < 0 || v.OverflowUint(uint64(n)) {
+			return fmt.Errorf("%s is out of range", text)
+		}
+		v.SetUint(uint64(n))
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || f != f {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		v.SetFloat(f)
+	default:
+		return fmt.Errorf("settings of type %v cannot be read", v.Type())
+	}
+	return nil
+}
+
+func parseInt(text string, size bool) (int64, error) {
+	if size {
+		return ParseSize(text)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number", text)
+	}
+	return n, nil
+}
+
+// setList takes a list, or text with the elements between commas.
+func setList(v reflect.Value, raw any) error {
+	var items []any
+	switch raw := raw.(type) {
+	case []any:
+		items = raw
+	case string:
+		for part := range strings.SplitSeq(raw, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				items = append(items, part)
+			}
+		}
+	default:
+		return errors.New("want a list")
+	}
+	list := reflect.MakeSlice(v.Type(), len(items), len(items))
+	for i, item := range items {
+		if err := set(list.Index(i), item, false); err != nil {
+			return fmt.Errorf("item %d: %w", i+1, err)
+		}
+	}
+	if len(items) == 0 {
+		list = reflect.Zero(v.Type())
+	}
+	v.Set(list)
+	return nil
+}
+
+func setMap(v reflect.Value, raw any) error {
+	items, ok := raw.(map[string]any)
+	if !ok {
+		return errors.New("want a map of names to values")
+	}
+	if len(items) == 0 {
+		v.SetZero()
+		return nil
+	}
+	out := reflect.MakeMapWithSize(v.Type(), len(items))
+	for _, name := range slices.Sorted(maps.Keys(items)) {
+		key, elem := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		if err := set(key, name, false); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := set(elem, items[name], false); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		out.SetMapIndex(key, elem)
+	}
+	v.Set(out)
+	return nil
+}
+
+func setStruct(v reflect.Value, raw any) error {
+	items, ok := raw.(map[string]any)
+	if !ok {
+		return errors.New("want names and values")
+	}
+	known := map[string]reflect.StructField{}
+	for f := range v.Type().Fields() {
+		if f.IsExported() {
+			known[keyOf(f)] = f
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(items)) {
+		f, ok := known[name]
+		if !ok {
+			return unknown("key", name, slices.Collect(maps.Keys(known)))
+		}
+		if err := set(v.FieldByIndex(f.Index), items[name], isSize(f)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// format writes v as it would stand in a file.
+func format(v reflect.Value, size bool) string {
+	switch x := v.Interface().(type) {
+	case slog.Level:
+		return strings.ToLower(x.String())
+	case encoding.TextMarshaler:
+		b, err := x.MarshalText()
+		if err != nil {
+			return ""
+		}
+		return quote(string(b))
+	case time.Duration:
+		return formatDuration(x)
+	}
+	switch v.Kind() {
+	case reflect.Slice:
+		parts := make([]string, v.Len())
+		for i := range parts {
+			parts[i] = format(v.Index(i), false)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case reflect.Map:
+		var parts []string
+		for _, k := range v.MapKeys() {
+			parts = append(parts, format(k, false)+": "+format(v.MapIndex(k), false))
+		}
+		slices.Sort(parts)
+		return "{" + strings.Join(parts, ", ") + "}"
+	case reflect.Struct:
+		var parts []string
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				parts = append(parts, keyOf(f)+": "+format(v.Field(i), isSize(f)))
+			}
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case reflect.String:
+		return quote(v.String())
+	}
+	if size && v.CanInt() {
+		return FormatSize(v.Int())
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// quote returns s in quotes where YAML would otherwise read something else.
+func quote(s string) string {
+	if s == "" || strings.ContainsAny(s, ":#{}[],&*!|>'\"%@`? ") || strings.HasPrefix(s, "-") {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// formatDuration drops the zero parts that Duration.String keeps: 1m0s is 1m.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
