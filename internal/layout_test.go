@@ -32,8 +32,8 @@ var may = map[string][]string{
 	"rtmp":    {"flv", "session", "stream", "auth"},
 	"httpflv": {"flv", "session", "stream", "auth"},
 	"watch":   {},
-	"admin":   {"session", "stream", "rtmp", "httpflv"},
-	"config":  {"stream", "auth", "listen", "rtmp", "httpflv", "admin"},
+	"admin":   {"flv", "session", "stream", "rtmp", "httpflv"},
+	"config":  {"session", "stream", "auth", "listen", "rtmp", "httpflv", "admin"},
 }
 
 // onlyCmd are the packages that nothing under internal may import, but config,
