@@ -70,10 +70,15 @@ func (s *shard) wait(d time.Duration) {
 	s.handle(s.now())
 }
 
-// look deals with what the sockets have, without waiting.
-func (s *shard) look(now time.Duration) {
-	s.poll(0)
-	s.handle(now)
+// yield lets other goroutines run in the middle of a long pass: requests that came
+// in above all. runtime.Gosched would not do, because a scheduler that finds the
+// caller in its queue does not ask the network poller for others. So the shard
+// really parks, having rung its own bell: the poller is asked, and brings the shard
+// back behind those that wait already.
+func (s *shard) yield() {
+	s.yielding = true
+	s.wait(longestWait)
+	s.yielding = false
 }
 
 // handle deals with the events of the last poll.
