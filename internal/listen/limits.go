@@ -1,0 +1,77 @@
+package listen
+
+import (
+	"net/netip"
+	"sync"
+)
+
+// limits counts the open connections of a listener. An address without a
+// connection has no entry, so that the map is bounded by the total.
+type limits struct {
+	// Guarded by mu.
+	mu         sync.Mutex
+	total      int
+	perAddress map[netip.Addr]int // by block
+}
+
+// enter counts one connection unless there are most already.
+func (l *limits) enter(most int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total >= most {
+		return false
+	}
+	l.total++
+	return true
+}
+
+// leave undoes enter.
+func (l *limits) leave() {
+	l.mu.Lock()
+	l.total--
+	l.mu.Unlock()
+}
+
+// enterAddress counts one connection of a unless it has most already; 0 is no
+// limit. It is counted without a limit too: a reload may set one.
+func (l *limits) enterAddress(a netip.Addr, most int) bool {
+	a = block(a)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if most > 0 && l.perAddress[a] >= most && a.IsValid() {
+		return false
+	}
+	l.perAddress[a]++
+	return true
+}
+
+// leaveBoth undoes enter and enterAddress.
+func (l *limits) leaveBoth(a netip.Addr) {
+	a = block(a)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total--
+	if l.perAddress[a]--; l.perAddress[a] <= 0 {
+		delete(l.perAddress, a)
+	}
+}
+
+func (l *limits) count() (open, addresses int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total, len(l.perAddress)
+}
+
+// block is whom a connection is counted against: an IPv4 address, or the /64 that
+// one IPv6 customer has to itself. Addresses that are no IP share one block, which
+// has no limit.
+func block(a netip.Addr) netip.Addr {
+	if !a.Is6() {
+		return a
+	}
+	p, err := a.WithZone("").Prefix(64)
+	if err != nil { // 64 is always in range for IPv6
+		return a
+	}
+	return p.Addr()
+}
