@@ -146,8 +146,8 @@ func (l *Listener) handOut(c *Conn, set *settings) {
 
 // refuse closes a connection that is not counted.
 func (l *Listener) refuse(nc net.Conn, peer netip.Addr, why session.Reason) {
+	l.refused[slices.Index(refusalReasons[:], why)].Add(1) // before the peer can see it
 	_ = nc.Close()
-	l.refused[slices.Index(refusalReasons[:], why)].Add(1)
 	if why == session.PeerClosed { // a health check
 		return
 	}
