@@ -138,7 +138,6 @@ func (l *Listener) handOut(c *Conn, set *settings) {
 	}
 	select {
 	case l.ready <- c:
-		l.accepted.Add(1)
 	case <-l.done:
 		_ = c.Close()
 	}

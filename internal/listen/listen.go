@@ -198,6 +198,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 	select {
 	case c := <-l.ready:
+		l.accepted.Add(1)
 		return c, nil
 	case <-l.done:
 		return nil, l.err
