@@ -278,6 +278,7 @@ func TestBackOff(t *testing.T) {
 		if d := time.Since(began); d != backoffMin {
 			t.Errorf("first wait after a success: %v, want %v", d, backoffMin)
 		}
+		synctest.Wait()
 		if n := l.Stats().AcceptErrors; n != 13 {
 			t.Errorf("%d errors counted, want 13", n)
 		}
