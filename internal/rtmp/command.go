@@ -22,6 +22,7 @@ func (c *conn) handle(m *message) error {
 		// Section 5.4.4. A window of 0 would have every byte acknowledged.
 		if p := m.payload(); len(p) >= 4 && binary.BigEndian.Uint32(p) > 0 {
 			c.window = uint64(binary.BigEndian.Uint32(p))
+			return c.acknowledge()
 		}
 	case typeUserControl:
 		return c.userControl(m.payload())

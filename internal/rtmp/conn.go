@@ -341,10 +341,15 @@ func (c *conn) arm() {
 }
 
 // count adds to the bytes received and acknowledges them when the peer's window is
-// full (RTMP 1.0, section 5.4.3). The sequence number is the low 32 bits of all
+// full, which a new window can be at once (RTMP 1.0, section 5.4.3). The sequence number is the low 32 bits of all
 // bytes since the connection began.
 func (c *conn) count(n int) error {
-	total := c.received.Add(uint64(n))
+	c.received.Add(uint64(n))
+	return c.acknowledge()
+}
+
+func (c *conn) acknowledge() error {
+	total := c.received.Load()
 	if c.hand != nil || total-c.acked < c.window {
 		return nil
 	}

@@ -58,6 +58,7 @@ type option struct {
 	stream func(*stream.Config)
 	level  slog.Level
 	wrap   func(net.Listener) net.Listener
+	noGate bool // to make a callback panic
 }
 
 func newNode(t testing.TB, opt option) *node {
@@ -87,6 +88,9 @@ func newNode(t testing.TB, opt option) *node {
 	}
 	if n.gate, err = auth.NewGate(acfg); err != nil {
 		t.Fatal(err)
+	}
+	if opt.noGate {
+		n.gate = nil
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: opt.level}))
 	if n.Server, err = New(cfg, ln, n.hub, n.gate, n.table, log); err != nil {
@@ -213,7 +217,7 @@ func (p *peer) read() (message, error) {
 }
 
 // expect reads up to the command name, and returns it.
-func (p *peer) expect(name string) command {
+func (p *peer) expect(name string) *command {
 	p.t.Helper()
 	for {
 		m, err := p.read()
@@ -229,13 +233,13 @@ func (p *peer) expect(name string) command {
 		}
 		p.seen = append(p.seen, cmd.name+" "+cmd.status().code)
 		if cmd.name == name {
-			return cmd
+			return &cmd
 		}
 	}
 }
 
 // expectStatus reads up to an onStatus with the code.
-func (p *peer) expectStatus(code string) command {
+func (p *peer) expectStatus(code string) *command {
 	p.t.Helper()
 	for {
 		if cmd := p.expect("onStatus"); cmd.status().code == code {
@@ -245,7 +249,7 @@ func (p *peer) expectStatus(code string) command {
 }
 
 // expectKind reads up to a message of a type.
-func (p *peer) expectKind(kind uint8) message {
+func (p *peer) expectKind(kind uint8) *message {
 	p.t.Helper()
 	for {
 		m, err := p.read()
@@ -253,7 +257,7 @@ func (p *peer) expectKind(kind uint8) message {
 			p.t.Fatalf("waiting for a message of type %d: %v", kind, err)
 		}
 		if m.kind == kind {
-			return m
+			return &m
 		}
 	}
 }
