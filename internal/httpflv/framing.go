@@ -17,9 +17,10 @@ const (
 )
 
 // maxPrefix is the longest thing that stands before a payload: the end of the last
-// chunk, a chunk size of six digits with its end of line, and the tag header. The
-// header of a WebSocket message, 10 bytes at most, is no longer.
-const maxPrefix = 2 + 6 + 2 + flv.HeaderSize
+// chunk, a chunk size of seven digits (the biggest payload has six, its tag seven)
+// with its end of line, and the tag header. The header of a WebSocket message, 10
+// bytes at most, is no longer.
+const maxPrefix = 2 + 7 + 2 + flv.HeaderSize
 
 const (
 	crlf      = "\r\n"

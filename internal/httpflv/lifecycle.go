@@ -84,6 +84,9 @@ func (s *shard) leave(v *viewer, r session.Reason) {
 	s.slots[v.slot] = nil
 	s.free = append(s.free, v.slot)
 	v.feed.remove(v)
+	if len(v.feed.viewers) == 0 {
+		v.feed.due = 0 // so that the next pass drops it
+	}
 	s.count--
 	if !v.begun {
 		s.waiting--

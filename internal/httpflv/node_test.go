@@ -21,8 +21,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The HTTP library's worker pool notices only after its idle time that it ended.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+	goleak.VerifyTestMain(m,
+		// The worker pool of the HTTP library notices only after its idle time that it ended.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		// It keeps the date of the Date header up to date for the life of the process.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
 // node is everything that a viewer needs, on a port of its own.

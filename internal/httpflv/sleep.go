@@ -106,5 +106,8 @@ func (s *shard) handle(now time.Duration) {
 			s.serve(v, now)
 		}
 	}
+	if s.ready > 0 {
+		s.stats.publish(s)
+	}
 	s.ready = 0
 }

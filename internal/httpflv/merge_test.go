@@ -1,0 +1,160 @@
+package httpflv
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+// beating returns the pace of a steady stream after n beats.
+func beating(period, interval time.Duration, n int) pace {
+	var p pace
+	for i := range n {
+		p.arrive(time.Duration(i+1)*period, 1)
+		p.plan(interval)
+	}
+	return p
+}
+
+func TestEveryViewerHasOneTurnInK(t *testing.T) {
+	f := func(fps int, interval time.Duration, want uint64) {
+		t.Helper()
+		period := time.Second / time.Duration(fps)
+		p := beating(period, interval, 100)
+		if p.every != want {
+			t.Fatalf("%d fps at %v: every %d, want %d", fps, interval, p.every, want)
+		}
+		const viewers = 1000
+		turns := make([]int, viewers)
+		for b := range 60 {
+			p.arrive(time.Duration(101+b)*period, 1)
+			p.plan(interval)
+			now := 0
+			for v := range turns {
+				if p.turn(phaseOf(uint32(v))) {
+					turns[v]++
+					now++
+				}
+			}
+			if share := viewers / int(want); now < share*9/10 || now > share*11/10+1 {
+				t.Errorf("%d fps at %v: beat %d flushes %d of %d, want about %d", fps, interval, b, now, viewers, share)
+			}
+		}
+		for v, n := range turns {
+			if lo, hi := 60/int(want), (60+int(want)-1)/int(want); n < lo || n > hi {
+				t.Errorf("%d fps at %v: viewer %d had %d turns in 60 beats", fps, interval, v, n)
+			}
+		}
+	}
+	f(30, 0, 1)
+	f(30, 10*ms, 1)
+	f(30, 30*ms, 1)
+	f(30, 60*ms, 2)
+	f(30, 100*ms, 3)
+	f(30, 350*ms, 10)
+	f(25, 100*ms, 2)
+	f(60, 100*ms, 6)
+	f(5, 100*ms, 1)
+}
+
+func TestBeatsOfOnePassMissNobody(t *testing.T) {
+	for fresh := range uint64(6) {
+		p := beating(33*ms, 100*ms, 90)
+		p.arrive(92*33*ms, fresh)
+		p.plan(100 * ms)
+		n := 0
+		for v := range uint32(300) {
+			if p.turn(phaseOf(v)) {
+				n++
+			}
+		}
+		want := int(min(fresh, p.every)) * 300 / int(p.every)
+		if n < want-3 || n > want+3 {
+			t.Errorf("%d beats at once flush %d of 300, want %d", fresh, n, want)
+		}
+	}
+}
+
+func TestPatience(t *testing.T) {
+	f := func(period, interval, want time.Duration) {
+		t.Helper()
+		p := beating(period, interval, 50)
+		if got := p.hold; got != want {
+			t.Errorf("period %v, interval %v: hold %v, want %v", period, interval, got, want)
+		}
+	}
+	f(40*ms, 100*ms, 120*ms)
+	f(40*ms, 10*ms, 15*ms)
+	f(40*ms, 0, 0)
+	var silent pace
+	silent.plan(50 * ms)
+	if silent.hold != 50*ms || silent.every != 1 || silent.turn(0) {
+		t.Errorf("without beats: %+v", silent)
+	}
+}
+
+func TestAPauseIsNoRhythm(t *testing.T) {
+	p := beating(40*ms, 100*ms, 50)
+	p.arrive(p.last+20*time.Second, 1)
+	p.plan(100 * ms)
+	if p.period != 40*ms {
+		t.Errorf("period after a pause is %v", p.period)
+	}
+}
+
+func TestIntervalFollowsLoad(t *testing.T) {
+	f := func(name string, lo, hi time.Duration, busy float64, from, want time.Duration) {
+		t.Helper()
+		l := load{interval: from, busy: busy}
+		for range 200 {
+			l.step(time.Duration(busy*float64(loadWindow)), loadWindow, lo, hi)
+		}
+		if l.interval != want {
+			t.Errorf("%s: %v, want %v", name, l.interval, want)
+		}
+		if math.Abs(l.busy-busy) > 0.01 {
+			t.Errorf("%s: busy %.2f, want %.2f", name, l.busy, busy)
+		}
+	}
+	f("idle goes to the least", 10*ms, 350*ms, 0.05, 350*ms, 10*ms)
+	f("busy goes to the most", 10*ms, 350*ms, 0.9, 10*ms, 350*ms)
+	f("in between stays", 10*ms, 350*ms, 0.5, 120*ms, 120*ms)
+	f("equal bounds fix it", 100*ms, 100*ms, 0.99, 100*ms, 100*ms)
+	f("new bounds are kept at once", 20*ms, 50*ms, 0.5, 300*ms, 50*ms)
+	f("from zero it can rise", 0, 350*ms, 0.9, 0, 350*ms)
+}
+
+// A shard whose work is in proportion to its writes finds an interval that keeps it
+// within the bounds, and does not swing.
+func TestIntervalSettles(t *testing.T) {
+	l := load{interval: 10 * ms}
+	var last []time.Duration
+	for i := range 400 {
+		writes := float64(loadWindow) / float64(l.interval)
+		l.step(time.Duration(min(1, writes*3e6/float64(loadWindow)*4)*float64(loadWindow)), loadWindow, 10*ms, 350*ms)
+		if i > 350 {
+			last = append(last, l.interval)
+		}
+	}
+	for _, d := range last {
+		if d < last[0]*3/4 || d > last[0]*4/3 {
+			t.Fatalf("the interval swings: %v", last)
+		}
+	}
+}
+
+func TestChooseShard(t *testing.T) {
+	f := func(name string, mine, total []int, want int) {
+		t.Helper()
+		if got := choose(mine, total); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+	f("first viewer of a stream", []int{0, 0}, []int{7, 5}, 1)
+	f("few stay together", []int{3, 0}, []int{9, 5}, 0)
+	f("many spread", []int{homeViewers, 0}, []int{homeViewers, 0}, 1)
+	f("not on a crowded shard", []int{3, 0}, []int{500, 5}, 1)
+	f("one shard", []int{900}, []int{900}, 0)
+}
