@@ -35,12 +35,12 @@ type writer struct {
 	stream *stream.Stream
 
 	// Owned by run.
-	cur   stream.Cursor
-	sess  *session.Session // nil until begun
-	skips stream.Skips
-	buf   []byte // what is collected; from the pool while there is something
-	head  [maxPrefix]byte
-	open  bool // the last chunk's end of line is owed
+	cur    stream.Cursor
+	sess   *session.Session // nil until begun
+	skips  stream.Skips
+	buf    []byte // what is collected; from the pool while there is something
+	head   [maxPrefix]byte
+	broken bool // a write failed
 
 	wake    chan struct{}       // capacity 1, never closed
 	kicked  chan session.Reason // capacity 1, never closed
@@ -142,7 +142,7 @@ func (w *writer) run() {
 		w.tell(r)
 	}
 	w.stream.Unwatch(w)
-	_ = w.conn.Close()
+	w.close()
 	reader.Wait()
 	s.release(w.stream)
 	s.mu.Lock()
@@ -153,6 +153,17 @@ func (w *writer) run() {
 	} else if w.sess.Close(r) {
 		s.fan.logLater(w.sess, r)
 	}
+}
+
+// close closes the connection. After a failed write TLS has nothing to say any more,
+// but would wait for seconds to say it, and the kernel would keep what the peer did
+// not take.
+func (w *writer) close() {
+	if tcp := tcpOf(w.conn); w.broken && tcp != nil {
+		_ = tcp.SetLinger(0)
+		_ = tcp.Close()
+	}
+	_ = w.conn.Close()
 }
 
 // tell answers a viewer for whom nothing came.
@@ -231,10 +242,8 @@ func (w *writer) pause(wake <-chan struct{}, timer, expiry <-chan time.Time) (r 
 			if w.sess == nil {
 				continue
 			}
-			if err := w.put(frame); err != nil {
-				return w.failure(err), false
-			}
-			if err := w.flush(); err != nil {
+			// Nothing is collected here, so the frame stands between others.
+			if err := w.say(frame); err != nil {
 				return w.failure(err), false
 			}
 		case <-w.left:
@@ -252,13 +261,34 @@ func (w *writer) pause(wake <-chan struct{}, timer, expiry <-chan time.Time) (r 
 	}
 }
 
-// farewell answers a closing handshake that the peer began (RFC 6455, 5.5.1).
+// say writes an answer to the peer. The last one, to a closing handshake that the
+// peer began (RFC 6455, 5.5.1), must not hold up the end.
+func (w *writer) say(frame []byte) error {
+	_, err := w.send(frame)
+	if errors.Is(err, errInterrupted) {
+		_ = w.conn.SetWriteDeadline(time.Now().Add(answerTime))
+		_, err = w.conn.Write(frame)
+	}
+	return err
+}
+
+// send writes p. A peer that takes nothing of it in the stall time is given up.
+func (w *writer) send(p []byte) (int, error) {
+	w.writing.Store(true)
+	defer w.writing.Store(false)
+	_ = w.conn.SetWriteDeadline(time.Now().Add(w.server.fan.config().StallTimeout))
+	if w.interrupted() {
+		return 0, errInterrupted
+	}
+	return w.conn.Write(p)
+}
+
+// farewell says what is left to say to a peer that leaves.
 func (w *writer) farewell() {
 	for w.sess != nil {
 		select {
 		case frame := <-w.control:
-			_ = w.conn.SetWriteDeadline(time.Now().Add(answerTime))
-			_, _ = w.conn.Write(frame)
+			_ = w.say(frame)
 		default:
 			return
 		}
@@ -276,6 +306,7 @@ func (w *writer) over() session.Reason {
 
 // failure returns why a write failed. A peer that is gone is gone, whatever else.
 func (w *writer) failure(err error) session.Reason {
+	w.broken = true
 	select {
 	case <-w.left:
 		return session.PeerClosed
@@ -374,19 +405,12 @@ func (w *writer) put(p []byte) error {
 	return nil
 }
 
-// flush writes what is collected and gives the buffer back. A peer that takes
-// nothing of it in the stall time is given up.
+// flush writes what is collected and gives the buffer back.
 func (w *writer) flush() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
-	w.writing.Store(true)
-	defer w.writing.Store(false)
-	_ = w.conn.SetWriteDeadline(time.Now().Add(w.server.fan.config().StallTimeout))
-	n, err := 0, errInterrupted
-	if !w.interrupted() {
-		n, err = w.conn.Write(w.buf)
-	}
+	n, err := w.send(w.buf)
 	w.sess.Bytes.Add(uint64(n))
 	records.Put((*[recordSize]byte)(w.buf[:recordSize]))
 	w.buf = nil
