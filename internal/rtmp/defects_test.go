@@ -19,6 +19,7 @@ import (
 	"millrace/internal/auth"
 	"millrace/internal/flv"
 	"millrace/internal/session"
+	"millrace/internal/stream"
 )
 
 // connectWith sends a connect command whose object is made of raw AMF0 members.
@@ -541,7 +542,7 @@ func (l *failingListener) Accept() (net.Conn, error) {
 }
 
 // frozenPlayer is a player that takes nothing, of a stream that has filled its socket.
-func (n *node) frozenPlayer(t *testing.T) *peer {
+func (n *node) frozenPlayer(t *testing.T) (*peer, *stream.Publisher) {
 	t.Helper()
 	pub, err := n.hub.Publish(time.Now(), "live/frozen", "owner", nil)
 	if err != nil {
@@ -566,5 +567,5 @@ func (n *node) frozenPlayer(t *testing.T) *peer {
 			last, same = got, 0
 		}
 	}
-	return q
+	return q, pub
 }

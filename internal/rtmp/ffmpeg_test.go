@@ -3,13 +3,6 @@ package rtmp
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"math/big"
-	"net"
 	"os/exec"
 	"strings"
 	"testing"
@@ -109,9 +102,7 @@ func TestFFmpeg(t *testing.T) {
 func TestFFmpegTLS(t *testing.T) {
 	push := ffmpeg(t, "ffmpeg")
 	cert := certificate(t)
-	n := newNode(t, option{wrap: func(ln net.Listener) net.Listener {
-		return tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{cert}})
-	}})
+	n := newNode(t, option{wrap: tlsListener(cert)})
 	w := n.watch(t, "live/show")
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -134,26 +125,4 @@ func TestFFmpegTLS(t *testing.T) {
 	if s := <-out; s != "" {
 		t.Error(s)
 	}
-}
-
-// certificate makes one for 127.0.0.1.
-func certificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
