@@ -1,7 +1,11 @@
 package clip
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"millrace/internal/flv"
 )
@@ -64,4 +68,45 @@ func TestHeadersComeFirst(t *testing.T) {
 	f(flv.Video, flv.H264, flv.Header)
 	f(flv.Audio, flv.AAC, flv.Header)
 	f(flv.Video, flv.H264, flv.Frame|flv.Keyframe)
+}
+
+// TestPlayKeepsTime: a minute of clip takes a minute, also when writes are slow.
+func TestPlayKeepsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLoop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		var last int64
+		err = l.Play(ctx, func(tag flv.Tag) error {
+			if late := time.Since(start) - time.Duration(tag.DTS)*time.Millisecond; late < 0 || late > 60*time.Millisecond {
+				t.Errorf("the tag of %d ms is written %v late", tag.DTS, late)
+			}
+			last = tag.DTS
+			if tag.Is(flv.Keyframe) {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if last < 59_900 || last > 60_000 {
+			t.Errorf("after a minute the clip is at %d ms", last)
+		}
+	})
+}
+
+func TestPlayEndsWithWrite(t *testing.T) {
+	l, err := NewLoop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("gone")
+	if err := l.Play(t.Context(), func(flv.Tag) error { return gone }); err != gone {
+		t.Errorf("got %v, want the error of write", err)
+	}
 }
