@@ -113,18 +113,16 @@ func legacyPacket(p []byte, key bool) Flags {
 	if len(p) < 2 {
 		return 0
 	}
-	switch p[1] {
-	case 0:
+	body := len(p) > 5 // behind the composition time
+	switch {
+	case p[1] == 0 && body:
 		return Header
-	case 1:
-		if len(p) <= 5 { // composition time and no picture
-			return 0
-		}
+	case p[1] == 1 && body:
 		return frame(key)
-	case 2:
+	case p[1] == 2:
 		return EndOfSequence
 	}
-	return 0
+	return 0 // nothing configures nothing, and is no picture
 }
 
 func classifyExVideo(p []byte) (Codec, Flags) {
@@ -133,26 +131,36 @@ func classifyExVideo(p []byte) (Codec, Flags) {
 	if !ok || frameType == 5 && packet != packetVideoMetadata {
 		return None, 0
 	}
+	before := 4 // the FourCC
 	if packet == packetVideoMultitrack {
 		if len(p) < 1 {
 			return None, 0
 		}
 		packet = p[0] & 0x0f // the first track speaks for the tag
 		p = p[1:]
+		before++ // its number
 	}
 	if len(p) < 4 {
 		return None, 0
 	}
 	codec := videoFourCC(string(p[:4]))
+	if packet == packetCodedFrames && (codec == H264 || codec == H265) {
+		before += 3 // the composition time
+	}
+	body := len(p) > before
 	switch packet {
 	case packetSequenceStart, packetMPEG2TSSequence:
-		return codec, Header
+		if body {
+			return codec, Header
+		}
 	case packetCodedFrames, packetCodedFramesX:
-		return codec, frame(frameType == frameTypeKey)
+		if body {
+			return codec, frame(frameType == frameTypeKey)
+		}
 	case packetSequenceEnd:
 		return codec, EndOfSequence
 	}
-	return codec, 0
+	return codec, 0 // nothing configures nothing, and is no picture
 }
 
 func videoFourCC(s string) Codec {
@@ -187,7 +195,10 @@ func classifyAudio(p []byte) (Codec, Flags) {
 		if len(p) < 2 {
 			return AAC, 0
 		}
-		if p[1] == 0 {
+		switch {
+		case len(p) == 2: // an empty configuration, or an empty frame
+			return AAC, 0
+		case p[1] == 0:
 			return AAC, Header
 		}
 		return AAC, Frame
@@ -207,22 +218,29 @@ func classifyExAudio(p []byte) (Codec, Flags) {
 	if !ok {
 		return None, 0
 	}
+	before := 4 // the FourCC
 	if packet == packetAudioMultitrack {
 		if len(p) < 1 {
 			return None, 0
 		}
 		packet = p[0] & 0x0f
 		p = p[1:]
+		before++ // the number of the first track
 	}
 	if len(p) < 4 {
 		return None, 0
 	}
 	codec := audioFourCC(string(p[:4]))
+	body := len(p) > before
 	switch packet {
 	case packetSequenceStart:
-		return codec, Header
+		if body {
+			return codec, Header
+		}
 	case packetCodedFrames:
-		return codec, Frame
+		if body {
+			return codec, Frame
+		}
 	case packetSequenceEnd:
 		return codec, EndOfSequence
 	}

@@ -24,6 +24,7 @@ type Reader struct {
 	hasA    bool
 	hasV    bool
 	clock   int64 // the last tag's time, not wrapped
+	head    [HeaderSize]byte
 }
 
 // NewReader returns a Reader that refuses payloads of more than limit bytes before
@@ -37,7 +38,8 @@ func (r *Reader) Tracks() (audio, video bool) { return r.hasA, r.hasV }
 
 // Read returns the next tag, whose bytes are the caller's. At the end of the
 // stream between two tags the error is io.EOF; within one, io.ErrUnexpectedEOF.
-// Times are unwrapped over 2^32 ms. Tags of other kinds are passed over.
+// Times are unwrapped over 2^32 ms. Tags of other kinds, and encrypted ones
+// (E.4.1: Filter), are passed over.
 func (r *Reader) Read() (Tag, error) {
 	if !r.started {
 		if err := r.readFileHeader(); err != nil {
@@ -54,8 +56,8 @@ func (r *Reader) Read() (Tag, error) {
 }
 
 func (r *Reader) readFileHeader() error {
-	var h [9]byte
-	if _, err := io.ReadFull(r.r, h[:]); err != nil {
+	h := r.head[:9]
+	if _, err := io.ReadFull(r.r, h); err != nil {
 		return err
 	}
 	if string(h[:3]) != "FLV" {
@@ -71,8 +73,8 @@ func (r *Reader) readFileHeader() error {
 }
 
 func (r *Reader) readTag() (Tag, error) {
-	var h [HeaderSize]byte
-	if _, err := io.ReadFull(r.r, h[:]); err != nil {
+	h := r.head[:]
+	if _, err := io.ReadFull(r.r, h); err != nil {
 		return Tag{}, err
 	}
 	n := int(h[1])<<16 | int(h[2])<<8 | int(h[3])
@@ -80,7 +82,7 @@ func (r *Reader) readTag() (Tag, error) {
 		return Tag{}, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooBig, n, r.limit)
 	}
 	wire := make([]byte, HeaderSize+n+TrailerSize)
-	copy(wire, h[:])
+	copy(wire, h)
 	if _, err := io.ReadFull(r.r, wire[HeaderSize:]); err != nil {
 		return Tag{}, unexpected(err)
 	}
@@ -88,7 +90,8 @@ func (r *Reader) readTag() (Tag, error) {
 		return Tag{}, fmt.Errorf("%w: previous tag size is %d, want %d", ErrTag, size, HeaderSize+n)
 	}
 	binary.BigEndian.PutUint32(wire[HeaderSize+n:], uint32(HeaderSize+n))
-	wire[0] &= 0x1f // the filter bit and the two reserved ones
+	wire[0] &= 0x3f // without the two reserved bits; the filter bit makes it another kind
+	wire[8], wire[9], wire[10] = 0, 0, 0
 	raw := uint32(h[4])<<16 | uint32(h[5])<<8 | uint32(h[6]) | uint32(h[7])<<24
 	if !r.timed {
 		r.clock, r.timed = int64(raw), true
