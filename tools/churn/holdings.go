@@ -1,0 +1,124 @@
+package churn
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"millrace/tools/procstat"
+)
+
+// Holdings is what a node holds at a moment.
+type Holdings struct {
+	Descriptors int
+	Goroutines  int
+	Heap        int64 // live bytes after a collection
+	RSS         int64
+}
+
+// String is one line.
+func (h Holdings) String() string {
+	return fmt.Sprintf("%d descriptors, %d goroutines, %.3f MiB of heap, %.1f MiB resident",
+		h.Descriptors, h.Goroutines, float64(h.Heap)/(1<<20), float64(h.RSS)/(1<<20))
+}
+
+// Within reports whether h is not above base by more than the given share, in any
+// of descriptors, goroutines and heap.
+func (h Holdings) Within(base Holdings, share float64) bool {
+	ok := func(is, was float64) bool { return is <= was*(1+share) }
+	return ok(float64(h.Descriptors), float64(base.Descriptors)) &&
+		ok(float64(h.Goroutines), float64(base.Goroutines)) && ok(float64(h.Heap), float64(base.Heap))
+}
+
+// Least returns the lesser of each.
+func (h Holdings) Least(o Holdings) Holdings {
+	return Holdings{
+		min(h.Descriptors, o.Descriptors), min(h.Goroutines, o.Goroutines), min(h.Heap, o.Heap), min(h.RSS, o.RSS),
+	}
+}
+
+// Rest waits until the node is idle and returns the least that it held meanwhile:
+// figures swing while timers and collections run. It returns early when good says so.
+func (n Node) Rest(ctx context.Context, settle time.Duration, good func(Holdings) bool) (Holdings, error) {
+	var least Holdings
+	for end := time.Now().Add(settle); ; {
+		h, err := n.Hold(ctx)
+		if err != nil {
+			return least, err
+		}
+		if least == (Holdings{}) {
+			least = h
+		}
+		least = least.Least(h)
+		if time.Now().After(end) || good != nil && good(least) {
+			return least, nil
+		}
+		select {
+		case <-ctx.Done():
+			return least, ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// Hold measures the node.
+func (n Node) Hold(ctx context.Context) (h Holdings, err error) {
+	// Two collections: what a sync.Pool holds outlives the first.
+	for range 2 {
+		if h.Heap, err = n.figure(ctx, "heap?gc=1&debug=1", "# HeapAlloc = "); err != nil {
+			return h, err
+		}
+	}
+	g, err := n.figure(ctx, "goroutine?debug=1", "goroutine profile: total ")
+	if err != nil {
+		return h, err
+	}
+	h.Goroutines = int(g)
+	m, err := procstat.ReadMemory(n.PID)
+	if err != nil {
+		return h, err
+	}
+	h.RSS = m.RSS
+	h.Descriptors, err = procstat.Descriptors(n.PID)
+	return h, err
+}
+
+// figure returns the number behind prefix in a profile in text form.
+func (n Node) figure(ctx context.Context, profile, prefix string) (int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Admin+"/debug/pprof/"+profile, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Close = true // no connection of ours stays open at the node
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return 0, errors.New(profile + ": " + resp.Status)
+	}
+	v, err := find(resp.Body, prefix)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", profile, err)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return v, err
+}
+
+func find(r io.Reader, prefix string) (int64, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), prefix); ok {
+			return strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+		}
+	}
+	return 0, errors.Join(fmt.Errorf("no line %q", prefix), lines.Err())
+}
