@@ -33,6 +33,27 @@ type limits struct {
 	streams int // chunk streams
 }
 
+// maxOther is the limit of messages that are neither media nor commands: control
+// messages have a few bytes, and nobody wants the others.
+const maxOther = 64 << 10
+
+// check looks at the length of a message before there is memory for it.
+func (l *limits) check(kind uint8, n int) error {
+	most, r := maxOther, session.MessageTooBig
+	switch kind {
+	case typeAudio, typeVideo, typeAggregate:
+		most = l.message
+	case typeData, typeDataAMF3:
+		most = min(l.message, maxScript)
+	case typeCommand, typeCommandAMF3:
+		most, r = maxCommand+1, session.BadCommand // with the byte that says which AMF
+	}
+	if n <= most {
+		return nil
+	}
+	return faultf(r, "message of type %d and %d bytes, at most %d are allowed", kind, n, most)
+}
+
 // chunkStream is what is remembered of a chunk stream (RTMP 1.0, section 5.3): the
 // last header, which later ones refer to, and the message being put together.
 type chunkStream struct {
@@ -165,8 +186,8 @@ func (r *chunkReader) readChunk() (*chunkStream, error) {
 		return nil, err
 	}
 	if !cs.busy {
-		if cs.length > r.limits.message {
-			return nil, faultf(session.MessageTooBig, "message of %d bytes, at most %d are allowed", cs.length, r.limits.message)
+		if err := r.limits.check(cs.kind, cs.length); err != nil {
+			return nil, err
 		}
 		cs.busy = true
 	}

@@ -196,6 +196,8 @@ func TestChunkReaderFaults(t *testing.T) {
 		{"chunk size with the high bit", chunks{}.type0(2, 0, 4, 1, 0).u32(1<<31 | 128), session.ProtocolError},
 		{"message too big", chunks{}.type0(4, 0, 1001, 9, 1), session.MessageTooBig},
 		{"message too big, header only", chunks{}.type0(4, 0, 1<<24-1, 9, 1), session.MessageTooBig},
+		{"command too big", chunks{}.type0(4, 0, maxCommand+2, 20, 1), session.BadCommand},
+		{"control message too big", chunks{}.type0(4, 0, maxOther+1, 3, 1), session.MessageTooBig},
 		{"another length in mid-message", chunks{}.type0(4, 0, 200, 9, 1).raw(x...).type1(4, 0, 201, 9), session.ProtocolError},
 		{"a smaller length in mid-message", chunks{}.type0(4, 0, 200, 9, 1).raw(x...).type0(4, 0, 100, 9, 1), session.ProtocolError},
 		{"another type in mid-message", chunks{}.type0(4, 0, 200, 9, 1).raw(x...).type0(4, 0, 200, 8, 1), session.ProtocolError},
