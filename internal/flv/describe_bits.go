@@ -76,8 +76,8 @@ func (d *Description) readHEVC(p []byte) bool {
 }
 
 // readHEVCSize reads an SPS as far as the picture size (H.265, 7.3.2.2.1). The
-// library's own parser goes on into the reference picture sets, where some streams
-// make it index out of range.
+// library's own parser goes on to the end, and refuses what it does not know there
+// (long-term reference pictures).
 func (d *Description) readHEVCSize(sps []byte) bool {
 	if sps[0]>>1&0x3f != 33 {
 		return false
@@ -172,7 +172,8 @@ func nextOBU(p []byte) (kind byte, body, rest []byte, ok bool) {
 	return kind, p[used : used+int(n)], p[used+int(n):], true
 }
 
-// readAV1Size reads a sequence header as far as the frame size (AV1, 5.5.1).
+// readAV1Size reads a sequence header as far as the frame size (AV1, 5.5.1). The
+// library's own parser refuses decoder models and display delays.
 func (d *Description) readAV1Size(body []byte) bool {
 	r := bitReader{b: body}
 	r.u(3 + 1)    // seq_profile, still_picture

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bluenviron/mediacommon/v2/pkg/codecs/av1"
+	"github.com/bluenviron/mediacommon/v2/pkg/codecs/h265"
 	"pgregory.net/rapid"
 )
 
@@ -136,6 +138,41 @@ func TestDescribeDoesNotWrap(t *testing.T) {
 		wantH := (int64(h)+1)*16 - 2*(int64(crop[2])+int64(crop[3]))
 		if ok && (int64(d.Width) != wantW || int64(d.Height) != wantH) {
 			t.Fatalf("%dx%d, want %dx%d or nothing", d.Width, d.Height, wantW, wantH)
+		}
+	})
+}
+
+// Where the library reads a parameter set to its end, both agree on the size.
+func TestDescribeAgreesWithTheLibrary(t *testing.T) {
+	hevc, av := unhex(t, hevcMain), unhex(t, av1Libaom)
+	const hevcAt, avAt = 23 + 29 + 5, 4 // where the SPS and the sequence header begin
+	if err := new(h265.SPS).Unmarshal(hevc[hevcAt:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := new(av1.SequenceHeader).Unmarshal(av[avAt : avAt+13]); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(t *rapid.T, config []byte, from int) []byte {
+		out := bytes.Clone(config)
+		for range rapid.IntRange(0, 3).Draw(t, "edits") {
+			out[rapid.IntRange(from, len(out)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		}
+		return out
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		config := edit(t, hevc, hevcAt+2)
+		var sps h265.SPS
+		if sps.Unmarshal(config[hevcAt:]) == nil && sps.Width() > 0 && sps.Height() > 0 && sps.Width() <= maxSide && sps.Height() <= maxSide {
+			if d, ok := Describe(New(Video, 0, append([]byte("\x90hvc1"), config...))); !ok || d.Width != sps.Width() || d.Height != sps.Height() {
+				t.Fatalf("HEVC %x: %+v, %v, the library has %dx%d", config, d, ok, sps.Width(), sps.Height())
+			}
+		}
+		config = edit(t, av, avAt+2)
+		var seq av1.SequenceHeader
+		if seq.Unmarshal(config[avAt:]) == nil && seq.Width() <= maxSide && seq.Height() <= maxSide {
+			if d, ok := Describe(New(Video, 0, append([]byte("\x90av01"), config...))); !ok || d.Width != seq.Width() || d.Height != seq.Height() {
+				t.Fatalf("AV1 %x: %+v, %v, the library has %dx%d", config, d, ok, seq.Width(), seq.Height())
+			}
 		}
 	})
 }
