@@ -60,7 +60,7 @@ func startOn(t *testing.T, cfg Config, ln net.Listener) *bench {
 	node := Node{
 		Hub: hub, Table: b.table, Role: "center", Version: "1.2.3", Revision: "abc", Started: time.Now(), Draining: b.draining.Load,
 		Figures: func() []Figure {
-			return []Figure{{Name: "millrace_test_things_total", Help: "Things.", Counter: true, Labels: [2]string{"kind", "odd"}, Value: 7}, {Name: "millrace_test_level", Value: 1}}
+			return []Figure{{Name: "millrace_test_things_total", Help: "Things.", Counter: true, Labels: []string{"kind", "odd"}, Value: 7}, {Name: "millrace_test_level", Value: 1}}
 		},
 	}
 	if b.server, err = New(cfg, ln, node, slog.New(slog.DiscardHandler)); err != nil {

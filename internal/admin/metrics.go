@@ -20,8 +20,8 @@ import (
 type Figure struct {
 	Name    string // millrace_<package>_<what>_<unit>
 	Help    string
-	Counter bool      // it only grows; its name ends in _total
-	Labels  [2]string // name and value of one label, or empty
+	Counter bool     // it only grows; its name ends in _total
+	Labels  []string // name, value, name, value, …
 	Value   float64
 }
 
@@ -70,14 +70,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	for _, f := range c.s.node.Figures() {
-		kind, labels := prometheus.GaugeValue, f.Labels[:]
+		kind := prometheus.GaugeValue
 		if f.Counter {
 			kind = prometheus.CounterValue
 		}
-		if labels[0] == "" {
-			labels = nil
-		}
-		send(kind, f.Name, f.Help, f.Value, labels...)
+		send(kind, f.Name, f.Help, f.Value, f.Labels...)
 	}
 }
 

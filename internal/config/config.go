@@ -31,6 +31,7 @@ import (
 	"millrace/internal/admin"
 	"millrace/internal/auth"
 	"millrace/internal/httpflv"
+	"millrace/internal/listen"
 	"millrace/internal/rtmp"
 	"millrace/internal/stream"
 )
@@ -77,6 +78,7 @@ type Node struct {
 
 	Stream  stream.Config
 	Auth    auth.Config
+	Listen  listen.Config
 	RTMP    rtmp.Config
 	HTTPFLV httpflv.Config
 	Admin   admin.Config
@@ -116,9 +118,10 @@ func Default() Node {
 	return Node{
 		Address: Address{RTMP: ":1935", HTTP: ":8080", Admin: "127.0.0.1:9090"},
 		Log:     Log{Format: "auto"},
-		Drain:   Drain{Deadline: 30 * time.Second},
+		Drain:   Drain{Deadline: 25 * time.Second},
 		Stream:  stream.DefaultConfig(),
 		Auth:    auth.DefaultConfig(),
+		Listen:  listen.DefaultConfig(),
 		RTMP:    rtmp.DefaultConfig(),
 		HTTPFLV: httpflv.DefaultConfig(),
 		Admin:   admin.DefaultConfig(),
@@ -159,6 +162,7 @@ func (n Node) problems() []problem {
 		{"drain", n.Drain.Validate},
 		{"stream", n.Stream.Validate},
 		{"auth", n.Auth.Validate},
+		{"listen", n.Listen.Validate},
 		{"rtmp", n.RTMP.Validate},
 		{"httpflv", n.HTTPFLV.Validate},
 		{"admin", n.Admin.Validate},

@@ -15,7 +15,7 @@ type Change struct {
 // restart are the sections and keys that a reload leaves as they are: what was
 // opened, sized or started with them stays.
 var restart = []string{
-	"role", "address", "log.format", "httpflv.shards",
+	"role", "address", "tls", "log.format", "httpflv.shards", "httpflv.read_timeout", "httpflv.idle_timeout",
 }
 
 // needsRestart reports whether key is, or is below, an entry of restart.

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -205,5 +204,21 @@ func flagValue(f Flag, settings []Setting) (value, error) {
 	return value{}, fmt.Errorf("%s: %w", f.Name, unknown("setting", f.Key, keys))
 }
 
-// FileFromEnv is where the file is when no flag says so.
-func FileFromEnv() string { return os.Getenv(EnvPrefix + "CONFIG") }
+// FileFromEnv returns where the file is when no flag says so.
+func FileFromEnv(environ []string) string {
+	for _, e := range environ {
+		if name, ok := strings.CutPrefix(e, EnvPrefix+"CONFIG="); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// ParseFlag reads KEY=VALUE as given to the flag name.
+func ParseFlag(name, text string) (Flag, error) {
+	key, val, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return Flag{}, fmt.Errorf("%s: %q is not of the form KEY=VALUE, such as stream.grace=5s", name, text)
+	}
+	return Flag{Name: name + " " + key, Key: strings.TrimSpace(key), Text: strings.TrimSpace(val)}, nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// closeMargin is how long before the deadline of the drain what is left is closed,
+// besides the time over which viewers are spread.
+const closeMargin = time.Second
+
+// run runs the node until a signal or a failure ends it. SIGHUP reads the settings
+// again; SIGTERM and SIGINT drain, a second one ends at once.
+func (n *node) run(signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	over := make(chan error, 1)
+	go func() { over <- runGroup(ctx, n.parts, n.log) }()
+	n.announce()
+
+	hurry := make(chan struct{})
+	drained := make(chan struct{})
+	ending := 0
+	for {
+		select {
+		case err := <-over:
+			return err
+		case <-drained:
+			cancel()
+			drained = nil
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGHUP:
+				n.reload()
+			case ending == 0:
+				ending++
+				n.log.Info("ending", "signal", s.String())
+				deadline := max(0, n.cfg.Drain.Deadline-n.cfg.HTTPFLV.DrainSpread-closeMargin)
+				go func() {
+					defer close(drained)
+					n.drain(ctx, deadline, hurry)
+				}()
+			case ending == 1:
+				ending++
+				close(hurry)
+			}
+		}
+	}
+}
+
+// announce logs what runs where. "listening" with scheme and addr is what scripts
+// wait for: by then connections are taken.
+func (n *node) announce() {
+	for _, o := range n.opened {
+		n.log.Info("listening", "scheme", o.scheme, "addr", o.ln.Addr().String())
+	}
+	n.log.Info("ready", "role", n.cfg.Role.String(), "version", versionLine(), "pid", os.Getpid(),
+		"descriptors", n.rlimit, "max_viewers", n.cfg.HTTPFLV.MaxViewers)
+	for _, key := range n.lowered {
+		n.log.Info("lowered to what the limit of file descriptors allows: raise it with ulimit -n or LimitNOFILE=", "setting", key, "descriptors", n.rlimit)
+	}
+	if n.gate.Open() {
+		n.log.Warn("anyone may publish: no keys are configured; set auth.publish_keys or auth.publish_secrets before this node faces the internet")
+	}
+}
+
+// banner tells a person at a terminal what to do next.
+func (n *node) banner(w io.Writer) {
+	addr := make(map[string]string)
+	for _, o := range n.opened {
+		addr[o.scheme] = reachable(o.ln.Addr())
+	}
+	fmt.Fprintln(w)
+	if a := addr["rtmp"]; a != "" {
+		fmt.Fprintf(w, "  publish   rtmp://%s/live  with the stream key  NAME   (OBS: server and key; ffmpeg: rtmp://%s/live/NAME)\n", a, a)
+	}
+	if a := addr["http"]; a != "" {
+		fmt.Fprintf(w, "  watch     http://%s/watch/live/NAME\n", a)
+		fmt.Fprintf(w, "  play      http://%s/live/NAME.flv   (ffplay, VLC, mpegts.js)\n", a)
+	}
+	if a := addr["admin"]; a != "" {
+		fmt.Fprintf(w, "  operate   http://%s/v1/streams   /v1/sessions   /metrics\n", a)
+	}
+	fmt.Fprintln(w)
+}
+
+// reachable returns an address that a person on this machine can type.
+func reachable(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
