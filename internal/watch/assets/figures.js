@@ -73,7 +73,7 @@ export class Figures {
     const b = this.samples[this.samples.length - 1];
     const before = this.samples[this.samples.length - 2];
     const over = (b.now - a.now) / 1000;
-    const bitrate = over > 0 ? (b.bytes - a.bytes) * 8 / over : NaN;
+    const bitrate = over > 0 && seen.opened ? (b.bytes - a.bytes) * 8 / over : NaN;
     const fps = before ? (b.frames - before.frames) * 1000 / (b.now - before.now) : NaN;
     const delay = playing ? this.delay() : NaN;
 

@@ -140,7 +140,7 @@ function failed(type, detail, info) {
 function refused({status, text, retryAfter}) {
   switch (status) {
     case 404:
-      enter("waiting", text && !text.startsWith("<") ? text : `Nobody publishes ${at.name} now.`,
+      enter("waiting", `Nobody publishes ${at.name} now.`,
         at.rtmp ? `Publish to ${at.rtmp} and it starts here by itself.` : "It starts here by itself.");
       again(4000);
       return;
