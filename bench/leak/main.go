@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -87,8 +89,24 @@ func run(ctx context.Context, o options) error {
 }
 
 // measure is the run: warm up, rest, all cycles, rest. The warm up is long enough for
-// maps and pools to grow as far as they will: that room is kept, and is no leak.
+// maps and pools to grow as far as they will: that room is kept, and is no leak. A
+// stream of 2 Mbit/s is live all the time.
 func measure(ctx context.Context, o options, n churn.Node, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var standing sync.WaitGroup
+	var broke error // valid after standing.Wait
+	standing.Go(func() {
+		if err := n.Standing(ctx); err != nil {
+			broke = fmt.Errorf("the stream that all watch broke: %w", err)
+		}
+	})
+	result := compare(ctx, o, n, out)
+	cancel()
+	standing.Wait()
+	return errors.Join(result, broke)
+}
+
+func compare(ctx context.Context, o options, n churn.Node, out io.Writer) error {
 	cfg := churn.Config{Node: n, Cycles: max(o.cycles/5, 2000), Workers: o.workers}
 	res, err := churn.Run(ctx, cfg)
 	if err != nil {
@@ -116,8 +134,8 @@ func measure(ctx context.Context, o options, n churn.Node, out io.Writer) error 
 	if err := o.save(ctx, n, ".left"); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "against the baseline: descriptors %+d, goroutines %+d, heap %+.2f %%\n", left.Descriptors-base.Descriptors,
-		left.Goroutines-base.Goroutines, 100*float64(left.Heap-base.Heap)/float64(base.Heap))
+	fmt.Fprintf(out, "against the baseline: descriptors %+d, goroutines %+d, heap %+.1f KiB = %+.2f %%\n", left.Descriptors-base.Descriptors,
+		left.Goroutines-base.Goroutines, float64(left.Heap-base.Heap)/1024, 100*float64(left.Heap-base.Heap)/float64(base.Heap))
 	if len(res.Failed) > 0 {
 		fmt.Fprintln(out, "MISSED: some cycles failed")
 		return fmt.Errorf("some cycles failed: %v", res)

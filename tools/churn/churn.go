@@ -4,9 +4,10 @@
 // garbage. What the node holds is measured before and after: descriptors,
 // goroutines and heap have to come back to where they were.
 //
-//	idle → [warm up: some cycles] → idle: baseline → [cycles] → idle: what is left
+//	rest → [warm up: some cycles] → rest: baseline → [cycles] → rest: what is left
 //
-// Idle means that no stream is left: the grace time of the last one is over.
+// At rest the node serves one stream, live/base, which [Node.Standing] publishes all
+// the time, and everything else is over, the grace times of streams too.
 package churn
 
 import (
@@ -71,7 +72,7 @@ type cycle struct {
 const ways = 10
 
 // cycles in the order in which they take turns. Those of viewers need the stream
-// live/base, which Run publishes meanwhile.
+// live/base.
 var cycles = [ways]cycle{
 	{"publish", (*runner).publish},
 	{"http", (*runner).http},
@@ -88,28 +89,19 @@ var cycles = [ways]cycle{
 // runner is one call of Run.
 type runner struct {
 	Config
-	tags [2]frames.Config // of short publishers, of the base
+	tags frames.Config // of short publishers
 	rtmp rtmp.ClientConfig
 }
 
-// Run does the cycles and returns what came of them. Each cycle ends within
-// seconds; an error is only for what keeps all of them from running.
+// Run does the cycles and returns what came of them, while [Node.Standing] runs.
+// Each cycle ends within seconds; an error is only for what keeps all of them from running.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if cfg.Cycles < 1 || cfg.Workers < 1 {
 		return nil, errors.New("cycles and workers must be at least 1")
 	}
-	r := &runner{Config: cfg, rtmp: rtmp.DefaultClientConfig()}
-	small := frames.DefaultConfig()
-	small.Width, small.Height, small.VideoKbps, small.GOP, small.FPS = 320, 180, 200, 500*time.Millisecond, 20
-	r.tags = [2]frames.Config{small, small}
-
-	ctx, cancel := context.WithCancel(ctx)
-	var base sync.WaitGroup
-	ready := make(chan error, 1) // capacity 1: one message
-	base.Go(func() { ready <- r.base(ctx) })
-	defer base.Wait()
-	defer cancel()
-	if err := r.awaitBase(ctx, ready); err != nil {
+	r := &runner{Config: cfg, rtmp: rtmp.DefaultClientConfig(), tags: frames.DefaultConfig()}
+	r.tags.Width, r.tags.Height, r.tags.VideoKbps, r.tags.GOP = 320, 180, 200, 500*time.Millisecond
+	if err := r.awaitBase(ctx); err != nil {
 		return nil, err
 	}
 	res := &Result{Done: map[string]int64{}, Failed: map[string]int64{}, Errors: map[string]string{}}
@@ -138,22 +130,20 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	wg.Wait()
 	res.Took = time.Since(begin)
-	select {
-	case err := <-ready:
-		return res, fmt.Errorf("the stream that all watch broke: %w", err)
-	default:
-	}
 	return res, ctx.Err()
 }
 
-// base publishes live/base until ctx ends.
-func (r *runner) base(ctx context.Context) error {
+// Standing publishes live/base, 2 Mbit/s with a keyframe every second, until ctx ends.
+func (n Node) Standing(ctx context.Context) error {
+	r := &runner{Config: Config{Node: n}, rtmp: rtmp.DefaultClientConfig()}
 	c, err := r.dial(ctx, 0, "live/base")
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	g, err := frames.NewGenerator(r.tags[1])
+	cfg := frames.DefaultConfig()
+	cfg.GOP = time.Second
+	g, err := frames.NewGenerator(cfg)
 	if err != nil {
 		return err
 	}
@@ -173,20 +163,21 @@ func (r *runner) base(ctx context.Context) error {
 		case <-timer.C:
 		}
 		if err := c.Write(g.Next(time.Now())); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
 			return err
 		}
 	}
 }
 
 // awaitBase returns when a viewer sees live/base.
-func (r *runner) awaitBase(ctx context.Context, failed <-chan error) (err error) {
+func (r *runner) awaitBase(ctx context.Context) (err error) {
 	for range 100 {
 		if err = r.http(ctx, 0); err == nil {
 			return nil
 		}
 		select {
-		case err := <-failed:
-			return err
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):

@@ -37,7 +37,7 @@ func (r *runner) feed(ctx context.Context, i int, name string) (*rtmp.Client, er
 	if err != nil {
 		return nil, err
 	}
-	g, err := frames.NewGenerator(r.tags[0])
+	g, err := frames.NewGenerator(r.tags)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

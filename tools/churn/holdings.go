@@ -43,7 +43,11 @@ func (h Holdings) Least(o Holdings) Holdings {
 	}
 }
 
-// Rest waits until the node is idle and returns the least that it held meanwhile:
+// restTick is how often Rest looks. It must not divide the time from keyframe to
+// keyframe of live/base, with which the log grows and shrinks.
+const restTick = 230 * time.Millisecond
+
+// Rest waits until the node is at rest and returns the least that it held meanwhile:
 // figures swing while timers and collections run. It returns early when good says so.
 func (n Node) Rest(ctx context.Context, settle time.Duration, good func(Holdings) bool) (Holdings, error) {
 	var least Holdings
@@ -62,7 +66,7 @@ func (n Node) Rest(ctx context.Context, settle time.Duration, good func(Holdings
 		select {
 		case <-ctx.Done():
 			return least, ctx.Err()
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(restTick):
 		}
 	}
 }
