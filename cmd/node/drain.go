@@ -22,7 +22,7 @@ func (n *node) drain(ctx context.Context, deadline time.Duration, hurry <-chan s
 	for _, s := range n.http {
 		s.Drain()
 	}
-	n.log.Info("draining: nobody new is let in; a second signal ends at once", "reason", session.Draining.String(), "viewers", n.viewers(), "deadline", deadline.String())
+	n.log.Info("draining: nobody new is let in; a second signal ends at once", "reason", session.Draining.String(), "viewers", n.viewers(), "deadline", deadline)
 
 	end, look := time.NewTimer(deadline), time.NewTicker(drainLook)
 	defer end.Stop()

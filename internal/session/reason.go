@@ -84,6 +84,9 @@ func (r Reason) String() string {
 	return reasonWords[r]
 }
 
+// MarshalText returns the word of r, for JSON.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 // Reasons returns every reason, for documentation and metrics.
 func Reasons() []Reason {
 	out := make([]Reason, reasons)

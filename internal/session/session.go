@@ -34,6 +34,9 @@ func (p Protocol) String() string {
 	return [...]string{"rtmp", "http-flv", "ws-flv"}[p]
 }
 
+// MarshalText returns the word of p, for JSON.
+func (p Protocol) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // Action is what a peer does with a stream.
 type Action uint8
 
@@ -48,6 +51,9 @@ const (
 func (a Action) String() string {
 	return [...]string{"publish", "play"}[a]
 }
+
+// MarshalText returns the word of a, for JSON.
+func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // Info is what is known of a session when it opens.
 type Info struct {

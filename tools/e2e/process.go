@@ -1,0 +1,279 @@
+// Package e2e drives the built programs as their users do: as processes, with flags,
+// files and signals, against ffmpeg, curl and a browser.
+//
+// A test starts a node with [StartNode], on ports that the kernel chose and that are
+// read from the node's own log, and uses its addresses. What the node logged is
+// shown when the test fails.
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for something that must happen; on a busy
+// machine it takes seconds, otherwise milliseconds.
+const patience = 30 * time.Second
+
+// require is the variable that makes a missing program a failure. CI sets it.
+const require = "MILLRACE_E2E_REQUIRE"
+
+// Program returns the path of an outside program. Without it the test is skipped,
+// with the reason printed, or fails where nothing may be missing.
+func Program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv(require) != "":
+		t.Fatalf("%s is not installed, and %s is set", name, require)
+	}
+	t.Skipf("skipped: %s is not installed (apt-get install %s)", name, name)
+	return ""
+}
+
+// built holds the programs that were built for this run of the tests.
+var built struct {
+	sync.Mutex
+	dir  string
+	errs map[string]error
+}
+
+// Build returns the path of the program in the package at path, such as "cmd/node",
+// built once for the whole run.
+func Build(t *testing.T, path string) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.errs == nil {
+		dir, err := os.MkdirTemp("", "millrace-e2e-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir, built.errs = dir, make(map[string]error)
+	}
+	program := filepath.Join(built.dir, filepath.Base(path))
+	err, known := built.errs[path]
+	if !known {
+		cmd := exec.Command("go", "build", "-o", program, "millrace/"+path)
+		if out, failed := cmd.CombinedOutput(); failed != nil {
+			err = fmt.Errorf("go build %s: %w\n%s", path, failed, out)
+		}
+		built.errs[path] = err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// cleanUp removes what was built.
+func cleanUp() {
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+}
+
+// Line is one line of a node's log.
+type Line map[string]any
+
+// Text returns an attribute as text, "" when the line has none of that name.
+func (l Line) Text(name string) string {
+	if v, ok := l[name]; ok {
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+// Process is a program that was started by a test.
+type Process struct {
+	Cmd *exec.Cmd
+
+	// Guarded by mu.
+	mu    sync.Mutex
+	lines []Line
+	raw   []string
+	news  chan struct{} // closed and replaced with every line
+	ended bool
+	err   error
+}
+
+// Start starts a program whose log is JSON lines on stderr. It is killed when the
+// test ends, if it still runs then, and its output is shown when the test failed.
+func Start(t *testing.T, env []string, program string, args ...string) *Process {
+	t.Helper()
+	p := &Process{Cmd: exec.Command(program, args...), news: make(chan struct{})}
+	p.Cmd.Env = append(os.Environ(), env...)
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := p.Cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Cmd.Stdout = os.Stderr
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.note(s.Text())
+		}
+		err := p.Cmd.Wait()
+		p.mu.Lock()
+		p.ended, p.err = true, err
+		close(p.news)
+		p.news = make(chan struct{})
+		p.mu.Unlock()
+	}()
+	t.Cleanup(func() {
+		p.Cmd.Process.Kill()
+		<-read
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", filepath.Base(program), strings.Join(p.raw, "\n"))
+		}
+	})
+	return p
+}
+
+func (p *Process) note(text string) {
+	var l Line
+	_ = json.Unmarshal([]byte(text), &l) // other output has no attributes
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.raw = append(p.raw, text)
+	p.lines = append(p.lines, l)
+	close(p.news)
+	p.news = make(chan struct{})
+}
+
+// Await returns the first line of the log, from the beginning, for which match
+// holds. The test fails when there is none in time.
+func (p *Process) Await(t *testing.T, what string, match func(Line) bool) Line {
+	t.Helper()
+	timeout := time.After(patience)
+	for seen := 0; ; {
+		p.mu.Lock()
+		lines, news, ended := p.lines, p.news, p.ended
+		p.mu.Unlock()
+		for ; seen < len(lines); seen++ {
+			if match(lines[seen]) {
+				return lines[seen]
+			}
+		}
+		if ended {
+			t.Fatalf("%s: the program ended without it", what)
+		}
+		select {
+		case <-news:
+		case <-timeout:
+			t.Fatalf("%s: not in the log after %v", what, patience)
+		}
+	}
+}
+
+// AwaitMessage waits for a line with the given msg and attributes, name and value
+// in turn.
+func (p *Process) AwaitMessage(t *testing.T, msg string, attrs ...string) Line {
+	t.Helper()
+	return p.Await(t, fmt.Sprint(msg, attrs), func(l Line) bool {
+		if l.Text("msg") != msg {
+			return false
+		}
+		for i := 0; i+1 < len(attrs); i += 2 {
+			if l.Text(attrs[i]) != attrs[i+1] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Exit waits for the end and returns the exit code.
+func (p *Process) Exit(t *testing.T) int {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		p.mu.Lock()
+		news, ended := p.news, p.ended
+		p.mu.Unlock()
+		if ended {
+			return p.Cmd.ProcessState.ExitCode()
+		}
+		select {
+		case <-news:
+		case <-timeout:
+			t.Fatalf("still running after %v", patience)
+		}
+	}
+}
+
+// Output returns all that the program wrote so far.
+func (p *Process) Output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.raw, "\n")
+}
+
+// Node is a running node.
+type Node struct {
+	*Process
+	addr map[string]string
+}
+
+// StartNode starts the built node with every listener on a port of its own, and
+// the given flags after that. It returns when the node is ready.
+func StartNode(t *testing.T, args ...string) *Node {
+	t.Helper()
+	return StartNodeEnv(t, nil, args...)
+}
+
+// StartNodeEnv is StartNode with environment variables.
+func StartNodeEnv(t *testing.T, env []string, args ...string) *Node {
+	t.Helper()
+	base := []string{"--rtmp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json"}
+	n := &Node{Process: Start(t, env, Build(t, "cmd/node"), append(base, args...)...), addr: make(map[string]string)}
+	n.AwaitMessage(t, "ready")
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.lines {
+		if l.Text("msg") == "listening" {
+			n.addr[l.Text("scheme")] = l.Text("addr")
+		}
+	}
+	return n
+}
+
+// URL returns the address of the listener for a scheme (rtmp, rtmps, http, https,
+// ws, admin) with a path behind it.
+func (n *Node) URL(scheme, path string) string {
+	listener := map[string]string{"ws": "http", "wss": "https"}[scheme]
+	if listener == "" {
+		listener = scheme
+	}
+	if scheme == "admin" {
+		scheme = "http"
+	}
+	return scheme + "://" + n.addr[listener] + path
+}
+
+// Addr returns host and port of the listener for a scheme.
+func (n *Node) Addr(scheme string) string { return n.addr[scheme] }
