@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
+	"unsafe"
 
 	"github.com/sirupsen/logrus"
 	gortmp "github.com/yutopp/go-rtmp"
@@ -126,6 +128,20 @@ func (h *boxHandler) OnPublish(*gortmp.StreamContext, uint32, *gomessage.NetStre
 // OnPlay decides about a play before it is announced.
 func (h *boxHandler) OnPlay(*gortmp.StreamContext, uint32, *gomessage.NetStreamPlay) error {
 	return h.decide(callPlay, h.c.decidePlay)
+}
+
+// OnServe is called between the handshake and the first command.
+func (h *boxHandler) OnServe(c *gortmp.Conn) { dropCache(c) }
+
+// dropCache takes from go-rtmp a private buffer of 64 KB that each connection has,
+// half of all that one costs. go-rtmp checks for it, and makes do with a few bytes
+// when it is not there; with one small command at a time that is no loss. Should the
+// field ever change its name, the test of a connection's memory fails, not the server.
+func dropCache(c *gortmp.Conn) {
+	f := reflect.ValueOf(c.GetChunkStreamer()).Elem().FieldByName("cacheBuffer")
+	if f.IsValid() && f.Type() == reflect.TypeFor[[]byte]() {
+		reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().SetZero()
+	}
 }
 
 // OnClose is called when go-rtmp is about to give the connection up. It gives up

@@ -16,6 +16,9 @@ const (
 	// readBuffer holds four chunks of the size that encoders use; longer runs of
 	// payload are read past it. Larger ones gain nothing: a socket rarely has more.
 	readBuffer = 16 << 10
+	// idleBuffer is what a connection begins with, and stays at if it never fills it:
+	// a player, or a publisher that sends little.
+	idleBuffer = 4 << 10
 	// eagerBytes is how much memory a connection may have allocated for bytes that
 	// were announced but have not come. Below it a message is allocated in one piece;
 	// above it memory at most doubles with what has really arrived.
@@ -82,7 +85,8 @@ type chunkReader struct {
 	size   int // the peer's chunk size
 
 	buf  []byte
-	r, w int // buf[r:w] is unread
+	r, w int  // buf[r:w] is unread
+	full bool // a read has filled buf: the next buffer is larger
 
 	low     [64]*chunkStream // by id
 	high    map[uint32]*chunkStream
@@ -411,12 +415,16 @@ func (r *chunkReader) need(n int) error {
 	for r.w-r.r < n {
 		if r.r == r.w {
 			r.r, r.w = 0, 0
+			if r.full && len(r.buf) == idleBuffer {
+				r.buf = make([]byte, readBuffer)
+			}
 		} else if len(r.buf)-r.r < n {
 			r.w = copy(r.buf, r.buf[r.r:r.w])
 			r.r = 0
 		}
 		k, err := r.read(r.buf[r.w:])
 		r.w += k
+		r.full = r.w == len(r.buf)
 		if err != nil && r.w-r.r < n {
 			return err
 		}

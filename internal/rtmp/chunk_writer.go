@@ -221,8 +221,8 @@ func (w *chunkWriter) sendLocked(b *batch) error {
 	w.err = w.sink.write(&w.bufs) // moves w.bufs along
 	clear(whole)
 	w.bufs = whole[:0]
-	if cap(w.own) > 4<<10 {
-		w.own = nil // a long reply need not cost memory for the rest of the connection
+	if cap(w.own) > 1<<10 {
+		w.own = nil // the handshake need not cost memory for the rest of the connection
 	}
 	return w.err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"strings"
@@ -167,7 +166,7 @@ func Dial(ctx context.Context, rawURL string, cfg ClientConfig) (*Client, error)
 		nc = tls.Client(nc, conf)
 	}
 	c := &Client{cfg: cfg, net: nc, target: t, window: ackWindow}
-	c.in = newChunkReader(readerFunc(c.readSocket), readBuffer, limits{message: cfg.MessageBytes, partial: 2 * cfg.MessageBytes, streams: 64})
+	c.in = newChunkReader(readerFunc(c.readSocket), idleBuffer, limits{message: cfg.MessageBytes, partial: 2 * cfg.MessageBytes, streams: 64})
 	c.out = newChunkWriter(clientSink{c})
 	if err := c.within(ctx, c.connect); err != nil {
 		nc.Close()
@@ -340,11 +339,3 @@ func (c *Client) Close() error {
 
 // Addr returns the server's address.
 func (c *Client) Addr() net.Addr { return c.net.RemoteAddr() }
-
-// lostErr names the end of a connection.
-func lostErr(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}

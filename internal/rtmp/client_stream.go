@@ -89,7 +89,7 @@ func (c *Client) await(code string) error {
 	for {
 		m, err := c.next()
 		if err != nil {
-			return lostErr(err)
+			return unexpected(err)
 		}
 		if m.kind != typeCommand && m.kind != typeCommandAMF3 {
 			if c.role == session.Play {
@@ -120,7 +120,7 @@ func (c *Client) listen() {
 	for {
 		m, err := c.next()
 		if err != nil {
-			c.lost = lostErr(err)
+			c.lost = unexpected(err)
 			return
 		}
 		if m.kind != typeCommand {
@@ -203,7 +203,7 @@ func (c *Client) Read() (flv.Tag, error) {
 		c.net.SetReadDeadline(time.Now().Add(c.cfg.IdleTimeout))
 		m, err := c.next()
 		if err != nil {
-			return flv.Tag{}, lostErr(err)
+			return flv.Tag{}, unexpected(err)
 		}
 		if m.kind != typeCommand && m.kind != typeCommandAMF3 {
 			c.keep(&m)

@@ -288,11 +288,9 @@ func (c *conn) reply(m *message) error {
 	if err != nil {
 		return err
 	}
-	if err := c.translate(current, &cmd); err != nil {
-		return err
-	}
+	err = c.translate(current, &cmd)
 	c.replied <- struct{}{}
-	return nil
+	return err
 }
 
 // translate sends what the peer is to hear as the answer to a call.

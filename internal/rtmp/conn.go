@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// replyTimeout is how long go-rtmp may take for a reply; it takes microseconds.
-	replyTimeout = 5 * time.Second
+	// replyTimeout is how long go-rtmp may take for a reply. It takes microseconds,
+	// and the socket at most the stall time.
+	replyTimeout = time.Minute
 	// farewellTimeout bounds every write once a connection is ending.
 	farewellTimeout = 250 * time.Millisecond
 	// lingerTimeout and lingerBytes bound how long a refused peer is still read from:
@@ -53,7 +54,6 @@ type conn struct {
 	pending   []byte           // what Read gives out next
 	calls     []*call          // commands that go-rtmp is to get
 	app       connectInfo
-	connected bool
 	waiting   time.Time // since when a publish or play is waited for
 	acked     uint64
 	window    uint64 // the peer's acknowledgement window
@@ -111,8 +111,8 @@ func newConn(s *Server, nc net.Conn, now time.Time) *conn {
 		c.plain = tcpConn(nc)
 	}
 	c.out = newChunkWriter(c)
-	c.in = newChunkReader(readerFunc(c.readSocket), readBuffer, s.config().limits())
-	c.replies = newChunkReader(&c.inbox, 1<<10, limits{message: 1 << 16, partial: 1 << 16, streams: maxStreams})
+	c.in = newChunkReader(readerFunc(c.readSocket), idleBuffer, s.config().limits())
+	c.replies = newChunkReader(&c.inbox, 512, limits{message: 1 << 16, partial: 1 << 16, streams: maxStreams})
 	c.replies.size = boxChunk
 	return c
 }
@@ -234,7 +234,9 @@ func (c *conn) feed() error {
 }
 
 // settle waits until the reply to the last call is on its way to the peer, and
-// then lets what was agreed begin.
+// then lets what was agreed begin. It waits also when the connection is ending:
+// until the reply has come, go-rtmp's other goroutine may use what is shared. A
+// write that blocks it then fails within the farewell time.
 func (c *conn) settle() error {
 	last := c.current
 	if last == nil || !last.replies() {
@@ -245,18 +247,11 @@ func (c *conn) settle() error {
 	defer timer.Stop()
 	select {
 	case <-c.replied:
-	case <-c.done:
-		return io.EOF
 	case <-timer.C:
 		return faultf(session.Internal, "go-rtmp did not answer")
 	}
 	c.current = nil
-	switch last.kind {
-	case callConnect:
-		c.connected = true
-	case callPublish:
-		c.beginPublish()
-	case callPlay:
+	if last.kind == callPlay {
 		c.beginPlay()
 	}
 	return nil

@@ -61,13 +61,6 @@ func (p *publishing) watch(c *conn) {
 	}
 }
 
-// beginPublish is called when Publish.Start is on its way.
-func (c *conn) beginPublish() {
-	if c.pub != nil {
-		c.lastMedia = time.Now()
-	}
-}
-
 // hold waits as long as a refusal must be held back, or until the connection ends.
 func (c *conn) hold(err error) {
 	denied, ok := err.(*auth.Denied)
