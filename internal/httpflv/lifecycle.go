@@ -43,6 +43,9 @@ func (s *shard) adopt(v *viewer) {
 	if v.begun || s.start(v) {
 		s.serve(v, now)
 	}
+	if !v.gone && v.cur.Ended() { // on its way here; no wake will come any more
+		s.visitOdd(v, now)
+	}
 }
 
 func (s *shard) slotFor(v *viewer) uint32 {

@@ -235,14 +235,14 @@ const visitGroup = 16
 func (s *shard) visit(f *feed, now time.Duration, fresh bool) {
 	f.due = never
 	f.visiting = true
-	ended := f.cur.Ended()
+	idle := f.stream.State() == stream.Idle // it may have ended before this feed was made
 	served := 0
 	for i := 0; i < len(f.viewers); i++ {
 		v := f.viewers[i]
 		if v == nil {
 			continue
 		}
-		if ended || v.ending || !v.begun {
+		if idle || v.ending || !v.begun {
 			s.visitOdd(v, now)
 			continue
 		}
