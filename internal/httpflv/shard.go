@@ -268,25 +268,19 @@ func (s *shard) visit(f *feed, now time.Duration, fresh bool) {
 	f.compact()
 }
 
-// visitOdd deals with a viewer that is not simply watching.
+// visitOdd deals with a viewer that waits, or that is to end.
 func (s *shard) visitOdd(v *viewer, now time.Duration) {
 	switch {
-	case v.ending:
-		if !v.blocked {
-			s.serve(v, now)
-		}
-	case !v.begun && !v.cur.Ended():
+	case !v.begun && v.cur.Ended():
+		s.answerMissing(v)
+	case !v.begun:
 		if s.start(v) {
 			s.serve(v, now)
 		}
-	case v.cur.Ended() && !v.begun:
-		s.answerMissing(v)
-	case v.cur.Ended():
+	case !v.ending && v.cur.Ended():
 		s.finish(v, session.StreamEnded)
-	default: // the feed ended before this one joined
-		if !v.blocked {
-			s.serve(v, now)
-		}
+	case !v.blocked:
+		s.serve(v, now)
 	}
 }
 
@@ -300,8 +294,11 @@ func (s *shard) serve(v *viewer, now time.Duration) {
 	switch out {
 	case drained:
 		v.since = 0
-		if v.ending {
+		switch {
+		case v.ending:
 			s.leave(v, v.reason)
+		case v.cur.Ended(): // perhaps before it came here
+			s.finish(v, session.StreamEnded)
 		}
 	case blocked:
 		v.blocked = true

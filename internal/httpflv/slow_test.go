@@ -199,3 +199,58 @@ func TestKickOfABlockedViewer(t *testing.T) {
 	n.table.Kick(n.table.List()[0].ID, session.Kicked)
 	n.wantEnded(session.Kicked, 1)
 }
+
+// A stream may end between the first write to a viewer and the moment in which its
+// shard takes it in.
+func TestStreamEndOnTheWayToTheShard(t *testing.T) {
+	n := start(t, quickly(), auth.DefaultConfig())
+	for _, begun := range []bool{true, false} {
+		s := n.publish("live/a")
+		if begun {
+			s.frames(3, 100)
+		}
+		client, c := pair(t)
+		str, refused := n.server.attach(play{name: "live/a"})
+		if refused != nil {
+			t.Fatal(refused.text)
+		}
+		v, err := n.server.newViewer(play{name: "live/a", framing: chunked}, str, c, tcpOf(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.server.firstWrite(v)
+		s.p.Close(time.Now())
+		n.hub.Sweep(time.Now().Add(time.Minute))
+		if err := n.fan.join(v); err != nil {
+			t.Fatal(err)
+		}
+		r := respond(t, client)
+		if !begun {
+			if r.resp.StatusCode != 404 {
+				t.Errorf("status %d, want 404", r.resp.StatusCode)
+			}
+			continue
+		}
+		r.wantFrames(0, 2)
+		if _, err := r.flv.Read(); !errors.Is(err, io.EOF) {
+			t.Errorf("at the end: %v", err)
+		}
+	}
+}
+
+// pair returns two ends of a TCP connection.
+func pair(t *testing.T) (client, server net.Conn) {
+	t.Helper()
+	ln := listen(t)
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	_ = client.SetDeadline(time.Now().Add(20 * time.Second))
+	if server, err = ln.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}

@@ -49,12 +49,25 @@ func (s *Server) takeOver(p play, hijacked net.Conn) {
 		s.startWriter(p, str, c, hijacked)
 		return
 	}
-	fd, err := takeSocket(tcp)
+	v, err := s.newViewer(p, str, c, tcp)
 	if err != nil {
 		s.log.Error("take over a connection", "stream", p.name, "peer", p.info.Peer, "err", err)
 		s.release(str)
 		_ = c.Close()
 		return
+	}
+	s.firstWrite(v)
+	if err := s.fan.join(v); err != nil {
+		abandon(v.fd)
+		s.fan.ended(v, session.Draining)
+	}
+}
+
+// newViewer takes the socket of c, which is tcp at the bottom, and chooses a shard.
+func (s *Server) newViewer(p play, str *stream.Stream, c net.Conn, tcp *net.TCPConn) (*viewer, error) {
+	fd, err := takeSocket(tcp)
+	if err != nil {
+		return nil, err
 	}
 	v := &viewer{
 		fd: fd, conn: c, server: s, stream: str, shard: s.fan.place(str),
@@ -66,11 +79,7 @@ func (s *Server) takeOver(p play, hijacked net.Conn) {
 		v.expires = max(1, now+time.Until(p.expires))
 	}
 	_ = boundUnsent(fd, unsentFor(str.Bitrate())) // an old kernel only hides more of a backlog
-	s.firstWrite(v)
-	if err := s.fan.join(v); err != nil {
-		abandon(fd)
-		s.fan.ended(v, session.Draining)
-	}
+	return v, nil
 }
 
 // firstWrite writes the start of the response if there is something to play. What
