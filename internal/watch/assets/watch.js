@@ -63,9 +63,11 @@ function connect() {
     autoCleanupSourceBuffer: true, autoCleanupMaxBackwardDuration: 40, autoCleanupMinBackwardDuration: 15,
     lazyLoad: false, deferLoadAfterSourceOpen: false,
   });
-  player.on(mpegts.Events.MEDIA_INFO, (info) => { if (mine === seen) media(info); });
-  player.on(mpegts.Events.LOADING_COMPLETE, () => { if (mine === seen) ended(); });
-  player.on(mpegts.Events.ERROR, (type, detail, info) => { if (mine === seen) failed(type, detail, info); });
+  // Not from within an event: the player must not be destroyed while it speaks.
+  const then = (f) => (...args) => setTimeout(() => { if (mine === seen) f(...args); });
+  player.on(mpegts.Events.MEDIA_INFO, then(media));
+  player.on(mpegts.Events.LOADING_COMPLETE, then(ended));
+  player.on(mpegts.Events.ERROR, then(failed));
   player.attachMediaElement(video);
   player.load();
   play();
@@ -175,7 +177,7 @@ function tick() {
   }
   figures.tick(state === "playing");
   const behind = $("delay").dataset.value;
-  $("live").classList.toggle("late", behind > 2.5 || video.paused);
+  $("live").classList.toggle("late", state !== "playing" || behind > 2.5 || video.paused);
 }
 
 function shown() {
