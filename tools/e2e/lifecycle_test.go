@@ -126,7 +126,9 @@ func TestFlagsOfTheProgram(t *testing.T) {
 		"address in use": {nil, []string{"--rtmp", taken.Addr().String(), "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, 2, []string{"address.rtmp", "address already in use"}},
 		"open admin":     {nil, []string{"--admin", "0.0.0.0:0"}, 2, []string{"admin.token"}},
 		"too many viewers for the descriptors": {
-			nil, []string{"--set", "httpflv.max_viewers=900000", "--rtmp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, 2,
+			nil,
+			[]string{"--set", "httpflv.max_viewers=900000", "--rtmp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+			2,
 			[]string{"httpflv.max_viewers", "descriptors"},
 		},
 	} {
