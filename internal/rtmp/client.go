@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/flv"
@@ -87,15 +88,21 @@ type Client struct {
 	timed    bool
 
 	// Owned by the caller.
-	stream  uint32
-	role    session.Action
-	begun   bool
-	batch   batch
+	batch batch
+
+	// Owned by whoever holds out.mu.
 	scratch []byte
 
-	closing   sync.Once
+	// Written by the caller, with mu held; Close reads them with it.
+	mu        sync.Mutex
+	stream    uint32
+	role      session.Action
+	begun     bool
 	listening chan struct{} // closed when listen has returned; nil without it
 	lost      error         // why; valid after listening is closed
+
+	closing sync.Once
+	ending  atomic.Bool // Close has begun: nothing may block for long any more
 }
 
 // target is a URL taken apart as RTMP wants it.
@@ -306,7 +313,11 @@ type clientSink struct{ c *Client }
 
 func (s clientSink) write(bufs *net.Buffers) error {
 	c := s.c
-	c.net.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
+	limit := c.cfg.WriteTimeout
+	if c.ending.Load() {
+		limit = farewellTimeout
+	}
+	c.net.SetWriteDeadline(time.Now().Add(limit))
 	if tcp := tcpConn(c.net); tcp != nil {
 		_, err := bufs.WriteTo(tcp)
 		return err
@@ -324,14 +335,17 @@ func (s clientSink) write(bufs *net.Buffers) error {
 func (c *Client) Close() error {
 	var err error
 	c.closing.Do(func() {
-		if c.begun && c.role == session.Publish {
-			c.net.SetWriteDeadline(time.Now().Add(farewellTimeout))
+		c.ending.Store(true)
+		c.mu.Lock()
+		stream, listening := c.stream, c.listening
+		c.mu.Unlock()
+		if listening != nil { // a publish that was accepted
 			_ = c.call(0, "FCUnpublish", 0, nil, c.target.name)
-			_ = c.call(0, "deleteStream", 0, nil, c.stream)
+			_ = c.call(0, "deleteStream", 0, nil, stream)
 		}
 		err = c.net.Close()
-		if c.listening != nil {
-			<-c.listening
+		if listening != nil {
+			<-listening
 		}
 	})
 	return err

@@ -28,12 +28,16 @@ func (c *Client) createStream() error {
 		return err
 	}
 	cmd, err := c.result(txCreateStream)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.stream = streamID(cmd.number())
 	return err
 }
 
 // begin claims the client for a role.
 func (c *Client) begin(a session.Action) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.begun {
 		return ErrRole
 	}
@@ -50,9 +54,11 @@ func (c *Client) Publish(ctx context.Context) error {
 	if err := c.within(ctx, c.publish); err != nil {
 		return fmt.Errorf("publish %s/%s: %w", c.target.app, c.bareName(), err)
 	}
-	c.listening = make(chan struct{})
-	c.net.SetReadDeadline(time.Time{})
-	go c.listen()
+	listening := make(chan struct{})
+	c.mu.Lock()
+	c.listening = listening
+	c.mu.Unlock()
+	go c.listen(listening)
 	return nil
 }
 
@@ -114,8 +120,8 @@ func (c *Client) await(code string) error {
 
 // listen reads what the server says to a publisher: acknowledgements, pings, and
 // perhaps why it ends. Close waits for it.
-func (c *Client) listen() {
-	defer close(c.listening)
+func (c *Client) listen(done chan struct{}) {
+	defer close(done)
 	defer c.net.Close() // a blocked Write must learn of it
 	for {
 		m, err := c.next()

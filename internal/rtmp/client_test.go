@@ -84,6 +84,47 @@ func TestClientEnds(t *testing.T) {
 	}
 }
 
+// TestClientCloses closes from another goroutine while the owner writes, reads or
+// waits for an answer.
+func TestClientCloses(t *testing.T) {
+	n := newNode(t, option{cfg: func(c *Config) { c.PlayWait = time.Minute }})
+	for _, f := range []func(c *Client) error{
+		func(c *Client) error {
+			if err := c.Publish(context.Background()); err != nil {
+				return err
+			}
+			for {
+				if err := c.Write(flv.New(flv.Video, 0, keyframe(1))); err != nil {
+					return err
+				}
+			}
+		},
+		func(c *Client) error {
+			if err := c.Play(context.Background()); err != nil {
+				return err
+			}
+			_, err := c.Read()
+			return err
+		},
+	} {
+		for _, first := range []time.Duration{0, 10 * time.Millisecond} {
+			c := dialClient(t, n.url("/live/closing"))
+			failed := make(chan error, 1)
+			go func() { failed <- f(c) }()
+			<-time.After(first)
+			c.Close()
+			select {
+			case err := <-failed:
+				if err == nil {
+					t.Error("no error")
+				}
+			case <-time.After(5 * time.Second):
+				t.Fatal("still blocked")
+			}
+		}
+	}
+}
+
 // TestClientTLS dials rtmps, and a server that does not speak it.
 func TestClientTLS(t *testing.T) {
 	ctx := context.Background()

@@ -185,8 +185,12 @@ func (c *conn) connect(cmd *command) {
 		app += "?" + query // a token may stand in either
 	}
 	_, fourCC := o.get("fourCcList").([]any)
+	tx := cmd.tx
+	if tx == 0 {
+		tx = 1 // section 7.2.1.1: always 1, and always answered
+	}
 	c.app = connectInfo{app: app, agent: o.text("flashVer"), pageURL: o.text("pageUrl"), fourCC: fourCC, received: true}
-	c.calls = append(c.calls, &call{kind: callConnect, tx: cmd.tx, args: []any{object{
+	c.calls = append(c.calls, &call{kind: callConnect, tx: tx, args: []any{object{
 		{"app", app},
 		{"type", o.text("type")},
 		{"flashVer", o.text("flashVer")},
