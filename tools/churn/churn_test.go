@@ -10,15 +10,14 @@ import (
 	"testing"
 )
 
-func TestHoldReadsProfiles(t *testing.T) {
+func TestHoldReadsMetrics(t *testing.T) {
 	heap := 5 << 20
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/debug/pprof/heap":
-			fmt.Fprintf(w, "heap profile: 1: 2 [3: 4] @ heap/1048576\n# runtime.MemStats\n# Alloc = 7\n# HeapAlloc = %d\n# HeapSys = 9\n", heap)
 			heap -= 1000
-		case "/debug/pprof/goroutine":
-			fmt.Fprint(w, "goroutine profile: total 17\n1 @ 0x1\n")
+		case "/metrics":
+			fmt.Fprintf(w, "# HELP go_goroutines x\ngo_goroutines 17\ngo_memstats_heap_alloc_bytes %g\n", float64(heap))
 		default:
 			http.NotFound(w, r)
 		}
@@ -26,12 +25,12 @@ func TestHoldReadsProfiles(t *testing.T) {
 	defer srv.Close()
 	n := Node{PID: os.Getpid(), Admin: strings.TrimPrefix(srv.URL, "http://")}
 	h, err := n.Hold(context.Background())
-	if err != nil || h.Goroutines != 17 || h.Heap != 5<<20-1000 || h.Descriptors < 3 || h.RSS == 0 {
+	if err != nil || h.Goroutines != 17 || h.Heap != 5<<20-2000 || h.Descriptors < 3 || h.RSS == 0 {
 		t.Errorf("got %v, %v", h, err)
 	}
 	tries := 0
 	least, err := n.Rest(context.Background(), 0, func(Holdings) bool { tries++; return false })
-	if err != nil || least.Heap != 5<<20-3000 || tries != 0 {
+	if err != nil || least.Heap != 5<<20-4000 || tries != 0 {
 		t.Errorf("got %v, %v after %d tries", least, err, tries)
 	}
 	n.PID = -1

@@ -1,7 +1,6 @@
 package churn
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -73,17 +72,27 @@ func (n Node) Rest(ctx context.Context, settle time.Duration, good func(Holdings
 
 // Hold measures the node.
 func (n Node) Hold(ctx context.Context) (h Holdings, err error) {
-	// Two collections: what a sync.Pool holds outlives the first.
+	// Two collections: what a sync.Pool holds outlives the first. The figures come
+	// from the metrics because a profile in text form fills a buffer of the node's
+	// own that is as big as what it measures.
 	for range 2 {
-		if h.Heap, err = n.figure(ctx, "heap?gc=1&debug=1", "# HeapAlloc = "); err != nil {
+		if _, err := n.get(ctx, "/debug/pprof/heap?gc=1"); err != nil {
 			return h, err
 		}
 	}
-	g, err := n.figure(ctx, "goroutine?debug=1", "goroutine profile: total ")
+	page, err := n.get(ctx, "/metrics")
 	if err != nil {
 		return h, err
 	}
-	h.Goroutines = int(g)
+	heap, err := find(page, "go_memstats_heap_alloc_bytes ")
+	if err != nil {
+		return h, err
+	}
+	goroutines, err := find(page, "go_goroutines ")
+	if err != nil {
+		return h, err
+	}
+	h.Heap, h.Goroutines = int64(heap), int(goroutines)
 	m, err := procstat.ReadMemory(n.PID)
 	if err != nil {
 		return h, err
@@ -93,36 +102,31 @@ func (n Node) Hold(ctx context.Context) (h Holdings, err error) {
 	return h, err
 }
 
-// figure returns the number behind prefix in a profile in text form.
-func (n Node) figure(ctx context.Context, profile, prefix string) (int64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Admin+"/debug/pprof/"+profile, nil)
+// get returns a page of the admin listener.
+func (n Node) get(ctx context.Context, path string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Admin+path, nil)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	req.Close = true // no connection of ours stays open at the node
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return 0, errors.New(profile + ": " + resp.Status)
+		return "", errors.New(path + ": " + resp.Status)
 	}
-	v, err := find(resp.Body, prefix)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", profile, err)
-	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	return v, err
+	b, err := io.ReadAll(resp.Body)
+	return string(b), err
 }
 
-func find(r io.Reader, prefix string) (int64, error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), prefix); ok {
-			return strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+// find returns the number behind prefix in a page of metrics.
+func find(page, prefix string) (float64, error) {
+	for line := range strings.Lines(page) {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			return strconv.ParseFloat(strings.TrimSpace(rest), 64)
 		}
 	}
-	return 0, errors.Join(fmt.Errorf("no line %q", prefix), lines.Err())
+	return 0, fmt.Errorf("no metric %q", prefix)
 }
