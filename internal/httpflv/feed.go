@@ -23,7 +23,10 @@ type feed struct {
 	viewers  []*viewer // nil where one left during a visit
 	cur      stream.Cursor
 	pace     pace
+	arrived  uint64        // how often there was something new
 	due      time.Duration // when a viewer's patience ends; never: for none
+	oldest   time.Duration // no viewer that is not blocked had all later than this
+	waiting  int           // viewers without anything to play yet
 	video    time.Duration // when the last video frame was seen
 	joined   uint32        // how many ever joined, for their phases
 	unsent   int           // bound of the unsent bytes of its viewers' sockets
@@ -76,15 +79,32 @@ func (f *feed) observe(now, interval time.Duration, tags []flv.Tag) {
 	f.pace.plan(interval)
 }
 
+// nothingYet reports that what is new is nobody's turn, and that nobody has waited
+// enough: the common case between two frames, and then the viewers are not even
+// looked at.
+func (f *feed) nothingYet(now time.Duration) bool {
+	if f.pace.fresh > 0 || f.waiting > 0 || f.stream.State() == stream.Idle {
+		return false
+	}
+	f.due = min(f.due, f.oldest+f.pace.hold)
+	return now < f.due
+}
+
 // add takes in a viewer.
 func (f *feed) add(v *viewer) {
 	v.feed, v.at, v.phase = f, len(f.viewers), phaseOf(f.joined)
 	f.joined++
 	f.viewers = append(f.viewers, v)
+	if !v.begun {
+		f.waiting++
+	}
 }
 
 // remove lets a viewer go. During a visit the others keep their places.
 func (f *feed) remove(v *viewer) {
+	if !v.begun {
+		f.waiting--
+	}
 	if f.visiting {
 		f.viewers[v.at] = nil
 		f.holes = true

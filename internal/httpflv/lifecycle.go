@@ -29,7 +29,7 @@ func (s *shard) adopt(v *viewer) {
 	}
 	v.slot = s.slotFor(v)
 	now := s.now()
-	v.took, v.unacked = now, -1
+	v.took, v.unacked, v.served, v.seen = now, -1, now, f.arrived-1
 	_ = boundUnsent(v.fd, f.unsent) // an old kernel only hides more of a backlog
 	if err := s.watch(v.fd, v.slot, unix.EPOLLOUT|unix.EPOLLRDHUP|unix.EPOLLET); err != nil {
 		s.fan.log.Error("watch a viewer's socket", "stream", v.info.Stream, "peer", v.info.Peer, "err", err)

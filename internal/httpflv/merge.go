@@ -9,7 +9,7 @@ import "time"
 //     an audio frame when there is no video. A frame thus leaves in the instant in
 //     which it arrives, not at the next tick of some clock beside it, and the audio
 //     before it rides along;
-//   - when the oldest tag that it lacks has waited long enough, whatever it is.
+//   - when it lacks something, and had all there was long enough ago.
 //
 // With an interval of k beats each viewer has every k-th beat as its turn, and the
 // phases of viewers are spread so that each beat flushes about one in k of them:
@@ -26,7 +26,7 @@ type pace struct {
 	beats  uint64        // how many there were
 	fresh  uint64        // how many of them arrived since the last pass
 	every  uint64        // k: a viewer's turn is one beat in so many
-	hold   time.Duration // how long a tag may wait for its viewer's turn
+	hold   time.Duration // how long after its last flush a viewer waits for its turn
 }
 
 // longestBeat is the longest time between beats that says something about their

@@ -213,12 +213,13 @@ func (s *shard) pass(now time.Duration) {
 		if fresh {
 			f.dirty.Store(false) // before looking, or something could be missed
 			f.observe(now, s.load.interval, s.batch.tags[:])
+			f.arrived++
 			s.batch.used = batchTags
 		} else {
 			f.pace.fresh = 0
 		}
-		if fresh || now >= f.due {
-			s.visit(f, now, fresh)
+		if fresh && !f.nothingYet(now) || now >= f.due {
+			s.visit(f, now)
 		}
 		if len(f.viewers) == 0 {
 			s.drop(f)
@@ -232,31 +233,28 @@ func (s *shard) pass(now time.Duration) {
 const visitGroup = 16
 
 // visit serves the viewers of f whose turn it is, or who have waited enough.
-func (s *shard) visit(f *feed, now time.Duration, fresh bool) {
-	f.due = never
+func (s *shard) visit(f *feed, now time.Duration) {
+	idle := f.stream.State() == stream.Idle
+	f.due, f.oldest = never, now
 	f.visiting = true
-	idle := f.stream.State() == stream.Idle // it may have ended before this feed was made
 	served := 0
 	for i := 0; i < len(f.viewers); i++ {
 		v := f.viewers[i]
-		if v == nil {
+		switch {
+		case v == nil:
 			continue
-		}
-		if idle || v.ending || !v.begun {
+		case idle || v.ending || !v.begun:
 			s.visitOdd(v, now)
 			continue
-		}
-		if v.blocked {
+		case v.blocked:
+			continue
+		case v.seen == f.arrived:
+			f.oldest = min(f.oldest, v.served)
 			continue
 		}
-		if v.since == 0 {
-			if !fresh {
-				continue
-			}
-			v.since = now
-		}
-		if patience := v.since + f.pace.hold; now < patience && !f.pace.turn(v.phase) {
+		if patience := v.served + f.pace.hold; now < patience && !f.pace.turn(v.phase) {
 			f.due = min(f.due, patience)
+			f.oldest = min(f.oldest, v.served)
 			continue
 		}
 		s.serve(v, now)
@@ -293,7 +291,7 @@ func (s *shard) serve(v *viewer, now time.Duration) {
 	}
 	switch out {
 	case drained:
-		v.since = 0
+		v.seen, v.served = v.feed.arrived, now
 		switch {
 		case v.ending:
 			s.leave(v, v.reason)
@@ -303,8 +301,8 @@ func (s *shard) serve(v *viewer, now time.Duration) {
 	case blocked:
 		v.blocked = true
 	case more:
-		v.since = max(1, now-v.feed.pace.hold) // at once, after the others
-		v.feed.due = 0
+		v.seen, v.served = v.feed.arrived-1, now-v.feed.pace.hold
+		v.feed.due = 0 // at once, after the others
 	case failed:
 		s.leave(v, session.PeerClosed)
 	}
@@ -317,6 +315,7 @@ func (s *shard) start(v *viewer) bool {
 	}
 	s.batch.used = max(s.batch.used, 4)
 	s.waiting--
+	v.feed.waiting--
 	v.begin()
 	v.took = s.now()
 	return true

@@ -13,36 +13,38 @@ import (
 // viewer is a player whose socket a shard writes to. Until it is handed over it
 // belongs to the goroutine that made it, then to the shard.
 type viewer struct {
+	// Owned by the shard. The first are all that it looks at in most of its visits,
+	// and fit into one line of the processor's cache.
+	seen    uint64        // feed.arrived when it had all there was
+	served  time.Duration // when that was
+	phase   uint32        // its turn among the viewers of the feed
+	begun   bool          // the response header is written, or at least in rest
+	blocked bool          // until the socket is writable again
+	ending  bool          // rest is all it still gets; reason says why
+	open    bool          // the last chunk's end of line is owed
+	gone    bool
+	reason  session.Reason
+	framing framing // fixed at construction
+	fd      int     // fixed at construction
+	cur     stream.Cursor
+	sess    *session.Session // nil until begun
+	skips   stream.Skips     // as counted in sess
+	took    time.Duration    // when the socket last took something
+	rest    rest
+	feed    *feed
+	at      int    // index in feed.viewers
+	slot    uint32 // index in shard.slots
+	unacked int    // by the peer, when a stall was first suspected; -1: not looked at
+
 	// Fixed at construction.
-	fd      int
 	conn    net.Conn // its socket is closed; closing it tells the listener
 	server  *Server
 	stream  *stream.Stream
 	shard   *shard
 	info    session.Info
-	cors    string // the header lines that let its page read an answer
-	framing framing
+	cors    string        // the header lines that let its page read an answer
 	expires time.Duration // on the shard's clock; 0: never
 	until   time.Duration // when waiting ends
-
-	// Owned by the shard.
-	cur     stream.Cursor
-	sess    *session.Session // nil until begun
-	skips   stream.Skips     // as counted in sess
-	rest    rest
-	feed    *feed
-	at      int           // index in feed.viewers
-	slot    uint32        // index in shard.slots
-	phase   uint32        // its turn among the viewers of the feed
-	since   time.Duration // when the oldest tag that it lacks was noticed; 0: lacks none
-	took    time.Duration // when the socket last took something
-	unacked int           // by the peer, when a stall was first suspected; -1: not looked at
-	reason  session.Reason
-	begun   bool // the response header is written, or at least in rest
-	open    bool // the last chunk's end of line is owed
-	blocked bool // until the socket is writable again
-	ending  bool // rest is all it still gets; reason says why
-	gone    bool
 
 	// Safe from any goroutine.
 	kicked atomic.Uint32 // the reason, if it was kicked
