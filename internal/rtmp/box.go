@@ -40,10 +40,9 @@ const (
 type call struct {
 	kind   callKind
 	tx     float64 // the peer's transaction id
-	chunks uint32
-	stream uint32 // the peer's message stream id
-	inner  uint32 // go-rtmp's, for deleteStream
-	hidden bool   // made by us: the peer gets no reply
+	stream uint32  // the peer's message stream id
+	inner  uint32  // go-rtmp's, for deleteStream
+	hidden bool    // made by us: the peer gets no reply
 	args   []any
 
 	refused *refusal // set by the callback that said no

@@ -91,7 +91,7 @@ func TestChunkReader(t *testing.T) {
 		},
 		{
 			"a small id in the three-byte form is the same chunk stream",
-			chunks{}.type0(64, 6000, 1, 8, 0).raw('a').raw(1<<6|0, 0).u24(5).u24(1).raw(8, 'b').raw(2<<6|1, 0, 0).u24(5).raw('c'),
+			chunks{}.type0(64, 6000, 1, 8, 0).raw('a').raw(1<<6, 0).u24(5).u24(1).raw(8, 'b').raw(2<<6|1, 0, 0).u24(5).raw('c'),
 			[]got{{8, 0, 6000, "a"}, {8, 0, 6005, "b"}, {8, 0, 6010, "c"}},
 		},
 		{

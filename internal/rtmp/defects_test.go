@@ -557,11 +557,13 @@ func (n *node) frozenPlayer(t *testing.T) (*peer, *stream.Publisher) {
 	copy(big, keyframe(0))
 	// It is frozen when what it was given no longer grows.
 	var last uint64
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for i, same := 0, 0; same < 20; i++ {
 		if err := pub.Write(time.Now(), flv.New(flv.Video, int64(i), big)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond)
+		<-tick.C
 		got := n.table.List()[0].Bytes
 		if same++; got != last {
 			last, same = got, 0

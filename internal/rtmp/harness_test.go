@@ -125,16 +125,18 @@ func (n *node) url(path string) string { return "rtmp://" + n.addr + path }
 // eventually waits for f to become true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for range 1000 {
-		if f() {
-			return
+	limit, tick := time.After(15*time.Second), time.NewTicker(2*time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("never: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("never: %s", what)
 }
 
-// ended waits until a connection has ended with reason r.
+// endsWith waits until a connection has ended with reason r.
 func (n *node) endsWith(t testing.TB, r session.Reason) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("a connection that ends with %v (ended so far: %v)", r, n.Stats().Ended), func() bool {
@@ -147,7 +149,6 @@ type peer struct {
 	t    testing.TB
 	net  net.Conn
 	in   *chunkReader
-	s1   []byte
 	seen []string // codes of the statuses that came
 }
 
@@ -275,7 +276,7 @@ func (p *peer) expectEnd() {
 	}
 }
 
-// ping is answered when everything before it was dealt with.
+// sync waits for the answer to a ping: everything before it was dealt with.
 func (p *peer) sync() {
 	p.t.Helper()
 	p.message(2, typeUserControl, 0, 0, []byte{0, eventPing, 1, 2, 3, 4})

@@ -66,7 +66,9 @@ func TestPublishRefused(t *testing.T) {
 		{"draining", option{}, "a", func(n *node) { n.Drain() }, codePublishFailed, session.Draining},
 		{"the hub is draining", option{}, "a", func(n *node) { n.hub.Drain() }, codePublishFailed, session.Draining},
 		{
-			"too many streams", option{stream: func(c *stream.Config) { c.MaxStreams = 1 }}, "b",
+			"too many streams",
+			option{stream: func(c *stream.Config) { c.MaxStreams = 1 }},
+			"b",
 			func(n *node) { n.publisher(n.t, "live", "a") }, codePublishFailed, session.OverLimit,
 		},
 		{"the address", option{auth: func(c *auth.Config) { c.DenyPublish = []string{"127.0.0.0/8"} }}, "a", nil, codePublishDenied, session.Forbidden},
@@ -313,11 +315,14 @@ func TestPlayRefused(t *testing.T) {
 		{"unsigned", option{auth: func(c *auth.Config) { c.PlaySecrets = []string{"0123456789abcdef"} }}, "a", nil, codePlayDenied, session.Unauthorized},
 		{"draining", option{}, "a", func(n *node) { n.Drain() }, codePlayFailed, session.Draining},
 		{
-			"a referer", option{auth: func(c *auth.Config) { c.PlayReferers, c.AllowEmptyReferer = []string{"example.com"}, false }},
+			"a referer",
+			option{auth: func(c *auth.Config) { c.PlayReferers, c.AllowEmptyReferer = []string{"example.com"}, false }},
 			"a", nil, codePlayDenied, session.Forbidden,
 		},
 		{
-			"too many streams", option{cfg: func(c *Config) { c.PlayWait = time.Minute }, stream: func(c *stream.Config) { c.MaxStreams = 1 }}, "a",
+			"too many streams",
+			option{cfg: func(c *Config) { c.PlayWait = time.Minute }, stream: func(c *stream.Config) { c.MaxStreams = 1 }},
+			"a",
 			func(n *node) { n.publisher(n.t, "live", "b") }, codePlayFailed, session.OverLimit,
 		},
 	} {
