@@ -327,12 +327,5 @@ func TestTracks(t *testing.T) {
 // awaitStream waits until a viewer of a stream would be given frames.
 func awaitStream(t *testing.T, n *Node, name string) {
 	t.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-look.C {
-		if status, _ := get(t, n.URL("admin", "/v1/streams/"+name)); status == 200 {
-			return
-		}
-	}
-	t.Fatalf("%s is not live after %v", name, patience)
+	awaitURL(t, n.URL("admin", "/v1/streams/"+name))
 }
