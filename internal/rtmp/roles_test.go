@@ -131,7 +131,9 @@ func TestDisplaced(t *testing.T) {
 		t.Errorf("told %+v", s)
 	}
 	old.expectEnd()
-	if took := time.Since(began); took > 500*time.Millisecond { // it takes 1 ms; the machine may be busy
+	took := time.Since(began)
+	t.Logf("displaced within %v, connecting included", took)
+	if took > 500*time.Millisecond { // the promise is 100 ms; the machine may be busy
 		t.Errorf("took %v", took)
 	}
 	if got := w.next(1)[0].Payload(); !bytes.Equal(got, keyframe(2)) {
