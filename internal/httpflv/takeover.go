@@ -51,7 +51,9 @@ func (s *Server) takeOver(p play, hijacked net.Conn) {
 	}
 	v, err := s.newViewer(p, str, c, tcp)
 	if err != nil {
-		s.log.Error("take over a connection", "stream", p.name, "peer", p.info.Peer, "err", err)
+		// Most likely there are no descriptors left, and this is not the only one.
+		s.log.Debug("take over a connection", "stream", p.name, "peer", p.info.Peer, "err", err)
+		s.refused(session.Internal, string(p.name))
 		s.release(str)
 		_ = c.Close()
 		return
