@@ -14,7 +14,7 @@ const (
 	Reordered                 // a frame came after a later one
 	Missing                   // frames were left out, and what followed was no keyframe
 	ClockBack                 // a tag's time was before that of the tag ahead of it
-	ClockShifted              // a frame's time moved against the time that the publisher gave it
+	ClockShifted              // a frame's time moved against the publisher's, and not at a skip
 	NoHeader                  // a frame came before its track's sequence header
 	NoKeyframe                // the first frame was no keyframe
 	Damaged                   // a checksum or a size is wrong
@@ -156,10 +156,11 @@ func (c *Checker) checkOrder(s frames.Stamp, shift uint32, key bool) {
 	case s.Epoch < c.epoch:
 		c.Faults[OldEpoch]++
 		return
-	case shift != c.shift:
-		c.Faults[ClockShifted]++
-		c.shift = shift
 	}
+	if shift != c.shift && !(key && s.Seq > c.next) { // at a skip the clock may close up
+		c.Faults[ClockShifted]++
+	}
+	c.shift = shift
 	if behind := c.next - 1 - s.Seq; behind >= 0 {
 		if behind >= 64 || c.seen>>behind&1 == 1 {
 			c.Faults[Repeated]++

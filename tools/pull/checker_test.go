@@ -98,6 +98,10 @@ func TestCheckerFindsFaults(t *testing.T) {
 		nil, 1, uint64(nth(stream(t, nil, 200), 2)-10))
 	f("a skip to behind a keyframe", func(tags []flv.Tag) []flv.Tag { return slices.Delete(tags, 10, nth(tags, 2)+1) },
 		map[string]uint64{"missing": 1}, 0, 0)
+	f("a skip over which the clock closes up", func(tags []flv.Tag) []flv.Tag {
+		at := nth(tags, 2)
+		return append(tags[:10:10], later(tags[at:], tags[10].DTS-tags[at].DTS)...)
+	}, nil, 1, uint64(nth(stream(t, nil, 200), 2)-10))
 	f("a start behind the keyframe", func(tags []flv.Tag) []flv.Tag { return slices.Delete(tags, 3, 4) },
 		map[string]uint64{"no_keyframe_first": 1}, 0, 0)
 	f("no video header", cut(1, 2), map[string]uint64{"no_header": 82}, 0, 0) // all of the video

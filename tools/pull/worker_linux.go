@@ -19,6 +19,10 @@ const bufferSize = 512 << 10
 // slowTick is how often slow viewers read.
 const slowTick = 100 * time.Millisecond
 
+// slowBuffer is the receive buffer of a slow viewer, of which the kernel gives about
+// half to data.
+const slowBuffer = 16 << 10
+
 // nearLive is how old a frame may be for a thawed viewer to count as recovered.
 const nearLive = time.Second
 
@@ -167,6 +171,12 @@ func (w *worker) connect(v *viewer) error {
 	if w.cfg.Sources > 0 && family == unix.AF_INET {
 		from := net.IPv4(127, 0, 0, byte(1+v.index%w.cfg.Sources)).To4()
 		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte(from)}); err != nil {
+			return err
+		}
+	}
+	if v.kind == Slow {
+		// Behind a slow network nothing piles up at the viewer.
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, slowBuffer); err != nil {
 			return err
 		}
 	}
