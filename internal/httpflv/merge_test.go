@@ -1,7 +1,6 @@
 package httpflv
 
 import (
-	"math"
 	"testing"
 	"time"
 )
@@ -104,44 +103,51 @@ func TestAPauseIsNoRhythm(t *testing.T) {
 	}
 }
 
-func TestIntervalFollowsLoad(t *testing.T) {
-	f := func(name string, lo, hi time.Duration, busy float64, from, want time.Duration) {
+func TestIntervalFollowsTheCostOfARound(t *testing.T) {
+	const lo, hi = 10 * ms, 350 * ms
+	f := func(viewers int, each, lo, hi, want time.Duration) {
 		t.Helper()
-		l := load{interval: from, busy: busy}
-		for range 200 {
-			l.step(time.Duration(busy*float64(loadWindow)), loadWindow, lo, hi)
+		l := load{interval: lo}
+		for range 100 { // each window serves all viewers as often as the interval allows
+			rounds := max(1, uint64(loadWindow/max(l.interval, ms)))
+			served := rounds * uint64(viewers)
+			l.step(time.Duration(served)*each, loadWindow, served, viewers, lo, hi)
 		}
-		if l.interval != want {
-			t.Errorf("%s: %v, want %v", name, l.interval, want)
-		}
-		if math.Abs(l.busy-busy) > 0.01 {
-			t.Errorf("%s: busy %.2f, want %.2f", name, l.busy, busy)
+		if d := l.interval - want; d < -ms || d > ms {
+			t.Errorf("%d viewers of %v each: %v, want %v", viewers, each, l.interval, want)
 		}
 	}
-	f("idle goes to the least", 10*ms, 350*ms, 0.05, 350*ms, 10*ms)
-	f("busy goes to the most", 10*ms, 350*ms, 0.9, 10*ms, 350*ms)
-	f("in between stays", 10*ms, 350*ms, 0.5, 120*ms, 120*ms)
-	f("equal bounds fix it", 100*ms, 100*ms, 0.99, 100*ms, 100*ms)
-	f("new bounds are kept at once", 20*ms, 50*ms, 0.5, 300*ms, 50*ms)
-	f("from zero it can rise", 0, 350*ms, 0.9, 0, 350*ms)
+	us := time.Microsecond
+	f(1, 16*us, lo, hi, lo)                // sqrt would be 7 ms
+	f(25, 16*us, lo, hi, 35*ms)            // a round of 0.4 ms
+	f(250, 12*us, lo, hi, 95*ms)           //
+	f(500, 16*us, lo, hi, 155*ms)          //
+	f(2000, 16*us, lo, hi, 310*ms)         //
+	f(20_000, 16*us, lo, hi, hi)           //
+	f(2000, 16*us, 100*ms, 100*ms, 100*ms) // equal bounds fix it
+	f(2000, 16*us, 20*ms, 50*ms, 50*ms)    //
+	f(40_000, 16*us, lo, 2*time.Second, 1386*ms)
+	f(100_000, 16*us, lo, 5*time.Second, 2667*ms) // more than the root: busyMost
 }
 
-// A shard whose work is in proportion to its writes finds an interval that keeps it
-// within the bounds, and does not swing.
-func TestIntervalSettles(t *testing.T) {
-	l := load{interval: 10 * ms}
-	var last []time.Duration
-	for i := range 400 {
-		writes := float64(loadWindow) / float64(l.interval)
-		l.step(time.Duration(min(1, writes*3e6/float64(loadWindow)*4)*float64(loadWindow)), loadWindow, 10*ms, 350*ms)
-		if i > 350 {
-			last = append(last, l.interval)
-		}
+func TestIntervalWhenNobodyIsServed(t *testing.T) {
+	l := load{}
+	l.step(0, loadWindow, 0, 0, 10*ms, 350*ms)
+	if l.interval != 10*ms {
+		t.Errorf("an idle shard has %v, want the least", l.interval)
 	}
-	for _, d := range last {
-		if d < last[0]*3/4 || d > last[0]*4/3 {
-			t.Fatalf("the interval swings: %v", last)
-		}
+	l.step(loadWindow/2, loadWindow, 500, 500, 10*ms, 350*ms)
+	before := l.interval
+	l.step(0, loadWindow, 0, 500, 10*ms, 350*ms) // the streams pause
+	if l.interval != before {
+		t.Errorf("a pause changes it from %v to %v", before, l.interval)
+	}
+	l.step(16*time.Microsecond, loadWindow, 1, 1, 10*ms, 350*ms)
+	for range 20 {
+		l.step(16*time.Microsecond, loadWindow, 1, 1, 10*ms, 350*ms)
+	}
+	if l.interval != 10*ms {
+		t.Errorf("after all but one have left: %v, want the least", l.interval)
 	}
 }
 

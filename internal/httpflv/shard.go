@@ -44,6 +44,7 @@ type shard struct {
 	yielding bool // the next poll rings for itself
 	load     load
 	worked   time.Duration // in the load window
+	served   uint64        // writes to viewers in it
 	windowAt time.Duration // when the load window began
 	passEnd  time.Duration
 	sweepAt  time.Duration
@@ -168,13 +169,14 @@ func (s *shard) run(ctx context.Context) {
 		if ctx.Err() != nil && s.drain(now) {
 			break
 		}
+		writes := s.batch.counts.writes
 		s.pass(now)
 		if now >= s.sweepAt {
 			s.sweepAt = s.sweep(now)
 		}
 		end := s.now()
 		s.batch.release()
-		s.measure(now, end)
+		s.measure(now, end, s.batch.counts.writes-writes)
 		s.pause(end)
 	}
 	s.abandonRest()
@@ -321,15 +323,16 @@ func (s *shard) start(v *viewer) bool {
 	return true
 }
 
-// measure keeps account of how busy the shard is.
-func (s *shard) measure(begin, end time.Duration) {
+// measure keeps account of how busy the shard is, and what it got done for that.
+func (s *shard) measure(begin, end time.Duration, served uint64) {
 	s.passes++
 	s.worked += end - begin
+	s.served += served
 	if elapsed := end - s.windowAt; elapsed >= loadWindow {
 		cfg := s.fan.config()
-		s.load.step(s.worked, elapsed, cfg.MergeMin, cfg.MergeMax)
+		s.load.step(s.worked, elapsed, s.served, s.count, cfg.MergeMin, cfg.MergeMax)
 		s.interval.Store(int64(s.load.interval))
-		s.worked, s.windowAt = 0, end
+		s.worked, s.served, s.windowAt = 0, 0, end
 	}
 	s.stats.publish(s)
 }
