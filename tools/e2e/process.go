@@ -25,7 +25,7 @@ import (
 const patience = 30 * time.Second
 
 // require is the variable that makes a missing program a failure. CI sets it.
-const require = "MILLRACE_E2E_REQUIRE"
+const require = "E2E_REQUIRE"
 
 // Program returns the path of an outside program. Without it the test is skipped,
 // with the reason printed, or fails where nothing may be missing.
