@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -150,6 +149,3 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
-
-// number puts i into a pattern.
-func number(pattern string, i int) string { return strings.ReplaceAll(pattern, "%d", fmt.Sprint(i)) }

@@ -73,12 +73,12 @@ type Checker struct {
 	started bool
 	headerA bool
 	headerV bool
-	timed   bool
-	clock   uint32 // time of the last tag
 	epoch   int64
 	next    int64  // sequence expected
 	seen    uint64 // bit i: the frame next-1-i came
 	shift   uint32 // wire time less media time, modulo 2^32
+
+	audio, pictures, frames clock
 }
 
 // NewChecker returns a checker that wants frames of the given stream, or of one
@@ -90,8 +90,8 @@ func NewChecker(stream int64, verify bool) Checker {
 // Tag checks the next tag. ok says that it is a frame with a good stamp; key, that
 // it is a keyframe or, without video, that a player can start with it.
 func (c *Checker) Tag(t *Tag) (s frames.Stamp, key, ok bool) {
-	c.checkClock(t)
 	_, flags := flv.Classify(t.Kind, t.Prefix)
+	c.checkClock(t, flags)
 	switch {
 	case t.Kind == flv.Script:
 		return s, false, false
@@ -131,15 +131,35 @@ func (c *Checker) Tag(t *Tag) (s frames.Stamp, key, ok bool) {
 	return s, key, true
 }
 
-func (c *Checker) checkClock(t *Tag) {
-	if t.Kind == flv.Script {
+// checkClock wants times that never go back: those of frames over all tracks, since
+// the generator sends them in order, those of headers within their track.
+func (c *Checker) checkClock(t *Tag, flags flv.Flags) {
+	last := &c.audio
+	switch t.Kind {
+	case flv.Script:
 		return
+	case flv.Video:
+		last = &c.pictures
 	}
-	if c.timed && int32(t.Time-c.clock) < 0 {
+	before := last
+	if flags&flv.Frame != 0 {
+		before = &c.frames
+	}
+	if before.back(t.Time) {
 		c.Faults[ClockBack]++
 	}
-	c.clock, c.timed = t.Time, true
+	last.set(t.Time)
+	before.set(t.Time)
 }
+
+// clock is the time of the last of some tags, modulo 2^32 ms.
+type clock struct {
+	ms    uint32
+	valid bool
+}
+
+func (c *clock) back(ms uint32) bool { return c.valid && int32(ms-c.ms) < 0 }
+func (c *clock) set(ms uint32)       { c.ms, c.valid = ms, true }
 
 func (c *Checker) checkOrder(s frames.Stamp, shift uint32, key bool) {
 	switch {
