@@ -191,10 +191,10 @@ func TestStream(t *testing.T) {
 	if s.Name != "live/a" || s.State != "live" || s.Epoch == 0 || s.Viewers != 2 || s.BytesOut != 111 || s.SkippedTags != 3 || s.TagsIn != 62 {
 		t.Errorf("got %+v", s)
 	}
-	if s.Video == nil || s.Video.Codec != "h264" || s.Video.Width != 1280 || s.Video.Height != 720 || s.Video.FPS != 25 || s.Video.GOPms != 1200 {
+	if s.Video == nil || s.Video.Codec != "h264" || s.Video.Profile != "High" || s.Video.Level != "3.1" || s.Video.Width != 1280 || s.Video.Height != 720 || s.Video.FPS != 25 || s.Video.GOPms != 1200 {
 		t.Errorf("video is %+v", s.Video)
 	}
-	if s.Audio == nil || s.Audio.Codec != "aac" {
+	if s.Audio == nil || s.Audio.Codec != "aac" || s.Audio.Profile != "LC" || s.Audio.SampleRate != 44100 || s.Audio.Channels != 2 {
 		t.Errorf("audio is %+v", s.Audio)
 	}
 	if s.Publisher == nil || s.Publisher.ID != pub.ID || s.Publisher.Protocol != "rtmp" || s.Publisher.Peer != "192.0.2.7:4000" {

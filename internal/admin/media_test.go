@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"testing"
+	"time"
 
 	"millrace/internal/flv"
 	"millrace/internal/stream"
@@ -69,21 +70,33 @@ func TestResolution(t *testing.T) {
 	f("absurd metadata", stream.Stats{Meta: meta(1e300, 360)}, 0, 0)
 	f("negative metadata", stream.Stats{Meta: meta(-640, 360)}, 0, 0)
 	f("not a number", stream.Stats{Meta: meta(math.NaN(), 360)}, 0, 0)
-	f("multitrack by metadata", stream.Stats{Video: video([]byte{0x96, 0, 'a', 'v', 'c', '1'}, avcConfig), Meta: meta(640, 360)}, 640, 360)
+	f("multitrack", stream.Stats{Video: video([]byte{0x96, 0, 'a', 'v', 'c', '1', 0}, avcConfig), Meta: meta(640, 360)}, 1280, 720)
+	f("a header that is cut off", stream.Stats{Video: video(legacyAVC, avcConfig[:12]), Meta: meta(640, 360)}, 640, 360)
+	f("a picture is no header", stream.Stats{Video: video([]byte{0x17, 1, 0, 0, 0}, avcConfig)}, 0, 0)
 }
 
-// FuzzResolution feeds sequence headers and metadata of strangers.
-func FuzzResolution(f *testing.F) {
-	for _, head := range [][]byte{{0x17, 0, 0, 0, 0}, {0x1c, 0, 0, 0, 0}, []byte("\x90avc1"), []byte("\x90hvc1"), []byte("\x90av01")} {
-		for _, config := range [][]byte{avcConfig, hevcConfig, av1Config} {
-			f.Add(append(append([]byte{}, head...), config...))
-		}
+// TestTracks is what /v1/streams says of the tracks beyond the codec.
+func TestTracks(t *testing.T) {
+	if v, a := videoOf(stream.Stats{}), audioOf(stream.Stats{}); v != nil || a != nil {
+		t.Errorf("without tracks: %+v and %+v", v, a)
 	}
-	f.Add(meta(640, 360).Payload())
-	f.Fuzz(func(t *testing.T, p []byte) {
-		st := stream.Stats{Video: flv.New(flv.Video, 0, p), Meta: flv.New(flv.Script, 0, p)}
-		if w, h := Resolution(st); w < 0 || h < 0 || w > 16384 || h > 16384 || (w == 0) != (h == 0) {
-			t.Errorf("%dx%d", w, h)
-		}
-	})
+	aac := []byte{0xaf, 0, 0x12, 0x10} // ISO/IEC 14496-3, 1.6.2.1: LC, 44100 Hz, stereo
+	st := stream.Stats{
+		HasVideo: true, VideoCodec: flv.H264, Video: video([]byte{0x17, 0, 0, 0, 0}, avcConfig), FPS: 25, GOP: 2 * time.Second,
+		HasAudio: true, AudioCodec: flv.AAC, Audio: flv.New(flv.Audio, 0, aac),
+	}
+	if v, want := videoOf(st), (Video{"h264", "High", "3.1", 1280, 720, 25, 2000}); v == nil || *v != want {
+		t.Errorf("video is %+v, want %+v", v, want)
+	}
+	if a, want := audioOf(st), (Audio{"aac", "LC", 44100, 2}); a == nil || *a != want {
+		t.Errorf("audio is %+v, want %+v", a, want)
+	}
+	// Tracks whose headers are missing or say nothing are still tracks.
+	st.Video, st.Audio = flv.Tag{}, flv.New(flv.Audio, 0, []byte{0xaf, 0, 0xff})
+	if v, want := videoOf(st), (Video{Codec: "h264", FPS: 25, GOPms: 2000}); v == nil || *v != want {
+		t.Errorf("video without its header is %+v, want %+v", v, want)
+	}
+	if a, want := audioOf(st), (Audio{Codec: "aac"}); a == nil || *a != want {
+		t.Errorf("audio with a bad header is %+v, want %+v", a, want)
+	}
 }

@@ -36,16 +36,21 @@ type Stream struct {
 
 // Video is the picture track.
 type Video struct {
-	Codec  string  `json:"codec"`
-	Width  int     `json:"width,omitempty"` // left out while unknown, as the height
-	Height int     `json:"height,omitempty"`
-	FPS    float64 `json:"fps"`
-	GOPms  int64   `json:"gop_ms"`
+	Codec   string  `json:"codec"`
+	Profile string  `json:"profile,omitempty"` // left out while unknown, as level and size
+	Level   string  `json:"level,omitempty"`
+	Width   int     `json:"width,omitempty"`
+	Height  int     `json:"height,omitempty"`
+	FPS     float64 `json:"fps"`    // 0 before the first whole GOP
+	GOPms   int64   `json:"gop_ms"` // the same
 }
 
 // Audio is the sound track.
 type Audio struct {
-	Codec string `json:"codec"`
+	Codec      string `json:"codec"`
+	Profile    string `json:"profile,omitempty"` // left out while unknown, as all below
+	SampleRate int    `json:"sample_rate,omitempty"`
+	Channels   int    `json:"channels,omitempty"`
 }
 
 // Streams is the answer of /v1/streams, sorted by name.
@@ -88,13 +93,7 @@ func streamOf(st stream.Stats, a audience, publishes map[uint64]session.Snapshot
 	for r, n := range st.Drops {
 		out.Drops[r.String()] = n
 	}
-	if st.HasVideo {
-		w, h := Resolution(st)
-		out.Video = &Video{Codec: st.VideoCodec.String(), Width: w, Height: h, FPS: st.FPS, GOPms: st.GOP.Milliseconds()}
-	}
-	if st.HasAudio {
-		out.Audio = &Audio{Codec: st.AudioCodec.String()}
-	}
+	out.Video, out.Audio = videoOf(st), audioOf(st)
 	if snap, ok := publishes[st.Publisher]; ok {
 		by := sessionOf(snap, now)
 		out.Publisher = &by
