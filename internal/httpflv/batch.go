@@ -124,7 +124,8 @@ func (b *batch) gather(v *viewer) (n int, last bool) {
 	last = n < batchTags
 	b.used = max(b.used, n)
 	if s := v.cur.Skips(); s != v.skips {
-		v.countSkips(s)
+		s.Count(v.skips, v.sess)
+		v.skips = s
 	}
 	open := v.open
 	for i := range n {

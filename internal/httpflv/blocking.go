@@ -364,7 +364,7 @@ func (w *writer) write(tags []flv.Tag) error {
 		}
 	}
 	if s := w.cur.Skips(); s != w.skips {
-		countSkips(w.sess, w.skips, s)
+		s.Count(w.skips, w.sess)
 		w.skips = s
 	}
 	for i := range tags {

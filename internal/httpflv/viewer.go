@@ -133,25 +133,3 @@ func (v *viewer) end(r session.Reason) {
 		v.rest.tail = []byte(lastChunk)
 	}
 }
-
-// countSkips brings the session up to date.
-func (v *viewer) countSkips(s stream.Skips) {
-	countSkips(v.sess, v.skips, s)
-	v.skips = s
-}
-
-// countSkips adds to sess what was skipped between two looks.
-func countSkips(sess *session.Session, before, now stream.Skips) {
-	for _, d := range [...]struct {
-		n uint64
-		r session.Reason
-	}{
-		{now.Time - before.Time, session.SlowTime},
-		{now.Bytes - before.Bytes, session.SlowBytes},
-		{now.OffLog - before.OffLog, session.OffLog},
-	} {
-		if d.n > 0 {
-			sess.Skip(d.n, d.r)
-		}
-	}
-}

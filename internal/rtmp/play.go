@@ -157,7 +157,10 @@ var ready = func() chan struct{} {
 // send writes one batch and returns how many tags were in it.
 func (p *playing) send(tags []flv.Tag) (int, error) {
 	n := p.cursor.Peek(tags)
-	p.countSkips()
+	if s := p.cursor.Skips(); s != p.skips {
+		s.Count(p.skips, p.ses)
+		p.skips = s
+	}
 	if n == 0 {
 		return 0, nil
 	}
@@ -181,22 +184,4 @@ func (p *playing) send(tags []flv.Tag) (int, error) {
 	p.ses.Bytes.Add(uint64(bytes))
 	p.ses.Tags.Add(uint64(n))
 	return n, nil
-}
-
-// countSkips counts what the cursor left out since it was last looked at.
-func (p *playing) countSkips() {
-	now := p.cursor.Skips()
-	for _, s := range [...]struct {
-		n uint64
-		r session.Reason
-	}{
-		{now.Time - p.skips.Time, session.SlowTime},
-		{now.Bytes - p.skips.Bytes, session.SlowBytes},
-		{now.OffLog - p.skips.OffLog, session.OffLog},
-	} {
-		if s.n > 0 {
-			p.ses.Skip(s.n, s.r)
-		}
-	}
-	p.skips = now
 }

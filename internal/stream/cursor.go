@@ -15,6 +15,23 @@ type Skips struct {
 // Total returns the sum.
 func (s Skips) Total() uint64 { return s.Time + s.Bytes + s.OffLog }
 
+// Count adds to sess what was skipped since before, an earlier value of the same
+// cursor.
+func (s Skips) Count(before Skips, sess *session.Session) {
+	for _, c := range [...]struct {
+		n uint64
+		r session.Reason
+	}{
+		{s.Time - before.Time, session.SlowTime},
+		{s.Bytes - before.Bytes, session.SlowBytes},
+		{s.OffLog - before.OffLog, session.OffLog},
+	} {
+		if c.n > 0 {
+			sess.Skip(c.n, c.r)
+		}
+	}
+}
+
 // CursorOptions say how a reader sees the stream.
 type CursorOptions struct {
 	// KeepClock hands out the stream's own times. Otherwise the reader's clock

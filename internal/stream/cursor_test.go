@@ -3,6 +3,7 @@ package stream
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -209,6 +210,21 @@ func TestSlowReaderSkips(t *testing.T) {
 	c.Peek(buf)
 	c.Advance(2)
 	step(2600, false, 6)
+}
+
+// TestSkipsAreCountedOnce: looks at a cursor add up to what it skipped, by reason.
+func TestSkipsAreCountedOnce(t *testing.T) {
+	table := session.NewTable()
+	sess := table.Open(session.Info{}, func(session.Reason) {})
+	var before Skips
+	for _, now := range []Skips{{}, {Time: 2}, {Time: 2}, {Time: 3, Bytes: 5}, {Time: 3, Bytes: 5, OffLog: 7}} {
+		now.Count(before, sess)
+		before = now
+	}
+	want := map[session.Reason]uint64{session.SlowTime: 3, session.SlowBytes: 5, session.OffLog: 7}
+	if got := table.Skips(); !maps.Equal(got, want) || sess.Skipped.Load() != before.Total() {
+		t.Errorf("the table has %v, the session %d; want %v and %d", got, sess.Skipped.Load(), want, before.Total())
+	}
 }
 
 func TestReaderClockHasNoHoleAfterASkip(t *testing.T) {
