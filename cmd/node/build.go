@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -47,26 +48,30 @@ const (
 // running.
 type node struct {
 	// Fixed at construction.
-	src      config.Sources
-	out      output
-	log      *slog.Logger
-	hub      *stream.Hub
-	gate     *auth.Gate
-	table    *session.Table
-	fanout   *httpflv.Fanout
-	rtmp     []*rtmp.Server
-	http     []*httpflv.Server
-	admin    *admin.Server // nil without an address
-	cert     *listen.Certificate
-	listens  []*listen.Listener
-	opened   []opened
-	parts    []component
-	rlimit   int
-	lowered  []string
+	src     config.Sources
+	out     output
+	log     *slog.Logger
+	hub     *stream.Hub
+	gate    *auth.Gate
+	table   *session.Table
+	fanout  *httpflv.Fanout
+	rtmp    []*rtmp.Server
+	http    []*httpflv.Server
+	admin   *admin.Server // nil without an address
+	cert    *listen.Certificate
+	listens []*listen.Listener
+	opened  []opened
+	parts   []component
+	rlimit  int
+	memory  int64 // limit of the garbage collector that the environment asks for
+
+	// Safe from any goroutine.
 	draining atomic.Bool
+	private  atomic.Bool // the names of streams are not for everybody
 
 	// Owned by run.
-	cfg config.Node
+	cfg     config.Node
+	lowered []string // settings whose defaults the limit of descriptors does not allow
 }
 
 // opened is a listener that is open.
@@ -95,7 +100,9 @@ func build(l config.Loaded, src config.Sources, out output) (*node, error) {
 	if n.cfg, n.lowered, err = fitDescriptors(l, n.rlimit); err != nil {
 		return nil, err
 	}
-	setMemory(n.cfg.MemoryLimit)
+	n.memory = debug.SetMemoryLimit(-1)
+	setMemory(n.cfg.MemoryLimit, n.memory)
+	n.private.Store(private(n.cfg))
 	if n.hub, err = stream.NewHub(n.cfg.Stream); err != nil {
 		return nil, err
 	}
@@ -124,14 +131,13 @@ func build(l config.Loaded, src config.Sources, out output) (*node, error) {
 	return n, nil
 }
 
-// setMemory tells the garbage collector what the node wants of it.
-func setMemory(limit int64) {
+// setMemory tells the garbage collector what the node wants of it: limit, or
+// otherwise without one.
+func setMemory(limit, otherwise int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectPercent)
 	}
-	if limit > 0 {
-		debug.SetMemoryLimit(limit)
-	}
+	debug.SetMemoryLimit(cmp.Or(limit, otherwise))
 }
 
 // buildServers opens the listeners and puts a server on each.
@@ -245,14 +251,21 @@ func (n *node) sweep(ctx context.Context) error {
 	}
 }
 
-// liveList returns what the front page lists: nothing where play needs a signature,
-// for the names of private streams are private too.
+// private reports whether play needs a signature: the names of private streams are
+// private too.
+func private(cfg config.Node) bool { return len(cfg.Auth.PlaySecrets) > 0 }
+
+// liveList returns what the front page lists. There is no list on a node that is
+// private when it starts, and an empty one after a reload that makes it so.
 func (n *node) liveList() func() []watch.Live {
-	if len(n.cfg.Auth.PlaySecrets) > 0 {
+	if n.private.Load() {
 		return nil
 	}
 	return func() []watch.Live {
 		var live []watch.Live
+		if n.private.Load() {
+			return live
+		}
 		for _, s := range n.hub.Streams() {
 			if s.State() != stream.Live {
 				continue

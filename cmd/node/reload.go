@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"millrace/internal/config"
 )
@@ -15,8 +16,9 @@ func (n *node) reload() {
 		err = check(loaded)
 	}
 	var next config.Node
+	var lowered []string
 	if err == nil {
-		next, n.lowered, err = fitDescriptors(loaded, n.rlimit)
+		next, lowered, err = fitDescriptors(loaded, n.rlimit)
 	}
 	if err == nil && n.admin != nil {
 		// The only one that can refuse a valid section: it knows its listener.
@@ -40,13 +42,20 @@ func (n *node) reload() {
 		}
 		n.log.Info("changed", "setting", c.Key, "old", c.Old, "new", c.New)
 	}
+	for _, key := range lowered {
+		if !slices.Contains(n.lowered, key) {
+			n.tellLowered(key)
+		}
+	}
+	n.lowered = lowered
 	n.log.Info("reloaded", "changes", len(changes))
 }
 
 // apply puts cfg in force in every component.
 func (n *node) apply(cfg config.Node) error {
 	n.out.level.Set(cfg.Log.Level)
-	setMemory(cfg.MemoryLimit)
+	setMemory(cfg.MemoryLimit, n.memory)
+	n.private.Store(private(cfg))
 	n.hub.SetConfig(cfg.Stream)
 	n.fanout.SetConfig(cfg.HTTPFLV)
 	errs := []error{n.gate.Reload(cfg.Auth)}

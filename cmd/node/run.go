@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -18,6 +19,8 @@ const closeMargin = time.Second
 // again; SIGTERM and SIGINT drain, a second one ends at once.
 func (n *node) run(signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(context.Background())
+	var drains sync.WaitGroup
+	defer drains.Wait()
 	defer cancel()
 	over := make(chan error, 1)
 	go func() { over <- runGroup(ctx, n.parts, n.log) }()
@@ -41,10 +44,10 @@ func (n *node) run(signals <-chan os.Signal) error {
 				ending++
 				n.log.Info("ending", "signal", s.String())
 				deadline := max(0, n.cfg.Drain.Deadline-n.cfg.HTTPFLV.DrainSpread-closeMargin)
-				go func() {
+				drains.Go(func() {
 					defer close(drained)
 					n.drain(ctx, deadline, hurry)
-				}()
+				})
 			case ending == 1:
 				ending++
 				close(hurry)
@@ -62,11 +65,16 @@ func (n *node) announce() {
 	n.log.Info("ready", "role", n.cfg.Role.String(), "version", versionLine(), "pid", os.Getpid(),
 		"descriptors", n.rlimit, "max_viewers", n.cfg.HTTPFLV.MaxViewers)
 	for _, key := range n.lowered {
-		n.log.Info("lowered to what the limit of file descriptors allows: raise it with ulimit -n or LimitNOFILE=", "setting", key, "descriptors", n.rlimit)
+		n.tellLowered(key)
 	}
 	if n.gate.Open() {
 		n.log.Warn("anyone may publish: no keys are configured; set auth.publish_keys or auth.publish_secrets before this node faces the internet")
 	}
+}
+
+// tellLowered logs that a default is above what the limit of descriptors allows.
+func (n *node) tellLowered(key string) {
+	n.log.Info("lowered to what the limit of file descriptors allows: raise it with ulimit -n or LimitNOFILE=", "setting", key, "descriptors", n.rlimit)
 }
 
 // banner tells a person at a terminal what to do next.
