@@ -293,6 +293,7 @@ func (s *shard) serve(v *viewer, now time.Duration) {
 	}
 	switch out {
 	case drained:
+		v.cur.Held(0)
 		v.seen, v.served = v.feed.arrived, now
 		switch {
 		case v.ending:

@@ -103,6 +103,7 @@ func (s *shard) handle(now time.Duration) {
 		}
 		if ev.Events&unix.EPOLLOUT != 0 && v.blocked {
 			v.blocked = false
+			v.cur.Held(drainTime(now - v.took))
 			s.serve(v, now)
 		}
 	}
@@ -111,3 +112,9 @@ func (s *shard) handle(now time.Duration) {
 	}
 	s.ready = 0
 }
+
+// drainTime is how long a socket that was full takes to send all that it holds, when
+// it was blocked for so long: the kernel reports it writable when half of its bound
+// has gone (TCP_NOTSENT_LOWAT), and it is filled again at once. A viewer reads that
+// much later than it was written.
+func drainTime(blocked time.Duration) time.Duration { return 2 * blocked }

@@ -55,14 +55,14 @@ func (t *track) fits(out int64) bool {
 // expected, ClockRepaired when a small step back was held, and ClockJump when the
 // publisher's clock jumped. Only frames move the clock: metadata and sequence
 // headers often carry a time of 0, also in mid-stream, and get the newest time of
-// their track.
+// their track, or of all when they begin it.
 func (c *clock) stamp(tag flv.Tag) (int64, session.Reason) {
 	t := &c.tracks[0]
 	if tag.Kind == flv.Audio {
 		t = &c.tracks[1]
 	}
 	if !tag.Is(flv.Frame) {
-		if tag.Kind != flv.Script && t.everOut {
+		if tag.Kind != flv.Script && t.begun {
 			return t.out, session.None
 		}
 		return c.newest, session.None

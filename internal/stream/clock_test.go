@@ -85,6 +85,11 @@ func TestHeadersDoNotMoveTheClock(t *testing.T) {
 		t.Errorf("a header at 0 in mid-stream: %d, %v; want 9000", got, why)
 	}
 	runClock(t, &c, []stamped{{flv.Video, 9040, 9040, 0}})
+
+	c.restart() // a new publish: its headers come after all that was before
+	if got, why := c.stamp(header); got != 9500 || why != session.None {
+		t.Errorf("the header of a new publish: %d, %v; want 9500", got, why)
+	}
 }
 
 // TestClockFromAwkwardStarts runs the same ten seconds from every start at which a

@@ -58,6 +58,7 @@ type Cursor struct {
 	base    int64      // stream time of the reader's time 0
 	out     int64      // highest time that the reader has taken, on its own clock; -1: none
 	shown   int64      // highest time that the newest Peek showed
+	heldMS  int64      // how much media time the tags taken last are still under way
 	slackMS int64      // how much further behind than the limits it may be:
 	slackBy int64      // it began there, in ms and in bytes
 
@@ -176,6 +177,15 @@ func (c *Cursor) behind(w *window) (ms, bytes int64) {
 	return max(0, last.tag.DTS-e.tag.DTS), last.off + int64(len(last.tag.Wire)) - e.off
 }
 
+// Held tells the cursor how long what was taken takes until the reader really has
+// it, because it lies in a buffer between. That counts towards how far behind the
+// reader may be, up to three quarters of it.
+func (c *Cursor) Held(d time.Duration) { c.heldMS = d.Milliseconds() }
+
+func (c *Cursor) held(limits *Config) int64 {
+	return min(c.heldMS, limits.ViewerDelay.Milliseconds()*3/4)
+}
+
 func (c *Cursor) clock(dts int64) int64 {
 	if c.opt.KeepClock {
 		return dts
@@ -196,7 +206,7 @@ func (c *Cursor) place(w *window) bool {
 	switch {
 	case c.next < w.first:
 		return c.skip(w, session.OffLog)
-	case ms > limits.ViewerDelay.Milliseconds()+c.slackMS:
+	case ms+c.held(limits) > limits.ViewerDelay.Milliseconds()+c.slackMS:
 		return c.skip(w, session.SlowTime)
 	case bytes > limits.ViewerBytes+c.slackBy:
 		return c.skip(w, session.SlowBytes)

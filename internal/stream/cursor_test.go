@@ -227,6 +227,27 @@ func TestSkipsAreCountedOnce(t *testing.T) {
 	}
 }
 
+func TestWhatLiesInABufferCountsAsBehind(t *testing.T) {
+	f := newFeed(t, func(c *Config) { c.ViewerDelay, c.LogDuration = time.Second, 2*time.Second })
+	f.key(0)
+	c := f.stream().NewCursor(CursorOptions{})
+	buf := make([]flv.Tag, 4)
+	c.Peek(buf)
+	f.inter(600)
+	c.Held(300 * time.Millisecond)
+	if c.Peek(buf); c.Skips().Total() != 0 {
+		t.Errorf("600 ms behind with 300 ms held: skipped %+v", c.Skips())
+	}
+	c.Held(500 * time.Millisecond)
+	if c.Peek(buf); c.Skips().Time != 2 {
+		t.Errorf("600 ms behind with 500 ms held: skipped %+v, want 2 by time", c.Skips())
+	}
+	f.key(1000)
+	f.inter(1200)
+	c.Held(time.Hour) // at most three quarters count, or nothing would ever go out
+	wantNumbers(t, drain(&c, 4), 3, 4)
+}
+
 func TestReaderClockHasNoHoleAfterASkip(t *testing.T) {
 	f := newFeed(t, func(c *Config) { c.ViewerDelay, c.LogDuration = time.Second, 2*time.Second })
 	f.key(0)
