@@ -36,8 +36,14 @@ func get(t *testing.T, url string) (int, string) {
 // frame each 20 ms.
 func publish(t *testing.T, url string) (stop func()) {
 	t.Helper()
+	return publishBy(t, rtmp.DefaultClientConfig(), url)
+}
+
+// publishBy is publish with a client of its own settings.
+func publishBy(t *testing.T, cfg rtmp.ClientConfig, url string) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	c, err := rtmp.Dial(ctx, url, rtmp.DefaultClientConfig())
+	c, err := rtmp.Dial(ctx, url, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
