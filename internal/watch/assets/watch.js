@@ -33,6 +33,7 @@ function enter(next, text = "", hint = "") {
   state = next;
   document.body.dataset.state = next;
   if (changed) $("state").textContent = words[next];
+  if (next !== "playing") $("live").classList.add("late");
   $("cover").hidden = next === "playing";
   $("cover-title").textContent = words[next];
   $("cover-text").textContent = text;
