@@ -113,8 +113,8 @@ func (s *shard) handle(now time.Duration) {
 	s.ready = 0
 }
 
-// drainTime is how long a socket that was full takes to send all that it holds, when
-// it was blocked for so long: the kernel reports it writable when half of its bound
-// has gone (TCP_NOTSENT_LOWAT), and it is filled again at once. A viewer reads that
-// much later than it was written.
-func drainTime(blocked time.Duration) time.Duration { return 2 * blocked }
+// drainTime is how long it takes until the peer has read all that a full socket
+// holds, when it was blocked for so long: the kernel reports it writable when half of
+// its bound has gone (TCP_NOTSENT_LOWAT), it is filled again at once, and about half
+// as much is in flight and in the peer's own buffer.
+func drainTime(blocked time.Duration) time.Duration { return 3 * blocked }
