@@ -94,7 +94,8 @@ func awaitWaiting(t *testing.T, n *Node, overHTTP, overRTMP int) {
 
 // TestFFmpegCounts pushes three seconds with ffmpeg and has four readers count what
 // comes out: all that came in, over HTTP-FLV and RTMP, also with a clock that begins
-// late, where each RTMP timestamp is an extended one.
+// late, where each RTMP timestamp is an extended one. A reader may miss the few audio
+// frames that come before the first keyframe.
 func TestFFmpegCounts(t *testing.T) {
 	Program(t, "ffmpeg")
 	Program(t, "ffprobe")
@@ -118,7 +119,7 @@ func TestFFmpegCounts(t *testing.T) {
 			awaitWaiting(t, n, 2, 2)
 			output(t, "ffmpeg", source(append(tt.args, "-f", "flv", n.URL("rtmp", "/live/show"))...)...)
 			for i, r := range readers {
-				if got := <-r; got.video != sourcePictures || got.audio < sourceAudio-2 || got.audio > sourceAudio+2 {
+				if got := <-r; got.video != sourcePictures || got.audio < sourceAudio-6 || got.audio > sourceAudio+2 {
 					t.Errorf("reader %d counts %d pictures and %d audio frames, want %d and about %d",
 						i, got.video, got.audio, sourcePictures, sourceAudio)
 				}
