@@ -33,9 +33,17 @@ const (
 )
 
 func main() {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
-	os.Exit(run(os.Args[1:], os.Environ(), signals, os.Stdout, os.Stderr))
+	reload, end := make(chan os.Signal, 1), make(chan os.Signal, 2)
+	signal.Notify(reload, syscall.SIGHUP)
+	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	os.Exit(run(os.Args[1:], os.Environ(), signals{reload, end}, os.Stdout, os.Stderr))
+}
+
+// signals are what the operating system tells the program. The kinds have channels
+// of their own, so that no storm of SIGHUP makes a SIGTERM go lost. Never closed.
+type signals struct {
+	reload <-chan os.Signal // capacity 1: one that waits stands for all that come after
+	end    <-chan os.Signal // capacity 2: the second ends at once
 }
 
 // flags are the command line. A pointer tells a flag that is missing from one that
@@ -88,7 +96,7 @@ func (f *flags) sources(environ []string) (config.Sources, error) {
 type exited int
 
 // run is the program. It returns the exit code.
-func run(args, environ []string, signals <-chan os.Signal, stdout, stderr io.Writer) (code int) {
+func run(args, environ []string, sigs signals, stdout, stderr io.Writer) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
 			e, ok := p.(exited)
@@ -140,7 +148,7 @@ func run(args, environ []string, signals <-chan os.Signal, stdout, stderr io.Wri
 	if out.terminal {
 		n.banner(stderr)
 	}
-	if err := n.run(signals); err != nil {
+	if err := n.run(sigs); err != nil {
 		out.log.Error("ended by a failure", "err", err)
 		return exitFailed
 	}

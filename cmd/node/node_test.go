@@ -102,12 +102,12 @@ func (tr *trial) write(t *testing.T, text string) {
 // start runs the node until the test ends.
 func (tr *trial) start(t *testing.T) {
 	t.Helper()
-	signals, over := make(chan os.Signal, 2), make(chan error, 1)
-	go func() { over <- tr.run(signals) }()
+	end, over := make(chan os.Signal, 2), make(chan error, 1)
+	go func() { over <- tr.run(signals{end: end}) }()
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
-		signals <- syscall.SIGTERM
-		signals <- syscall.SIGTERM
+		end <- syscall.SIGTERM
+		end <- syscall.SIGTERM
 		if err := <-over; err != nil {
 			t.Errorf("run: %v", err)
 		}
@@ -214,12 +214,12 @@ func (a address) String() string { return string(a) }
 // TestProgram: a signal drains, and the exit code of the program tells a drain
 // from a refusal.
 func TestProgram(t *testing.T) {
-	signals := make(chan os.Signal, 1)
-	signals <- syscall.SIGTERM
+	end := make(chan os.Signal, 1)
+	end <- syscall.SIGTERM
 	f := func(want int, says string, args ...string) {
 		t.Helper()
 		var out, errs journal
-		if code := run(args, []string{"PATH=/bin"}, signals, &out, &errs); code != want {
+		if code := run(args, []string{"PATH=/bin"}, signals{end: end}, &out, &errs); code != want {
 			t.Errorf("%v: exit code %d, want %d: %s", args, code, want, errs.String())
 		}
 		if !strings.Contains(out.String()+errs.String(), says) {

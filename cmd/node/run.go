@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -17,7 +16,7 @@ const closeMargin = time.Second
 
 // run runs the node until a signal or a failure ends it. SIGHUP reads the settings
 // again; SIGTERM and SIGINT drain, a second one ends at once.
-func (n *node) run(signals <-chan os.Signal) error {
+func (n *node) run(sigs signals) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var drains sync.WaitGroup
 	defer drains.Wait()
@@ -36,20 +35,18 @@ func (n *node) run(signals <-chan os.Signal) error {
 		case <-drained:
 			cancel()
 			drained = nil
-		case s := <-signals:
-			switch {
-			case s == syscall.SIGHUP:
-				n.reload()
-			case ending == 0:
-				ending++
+		case <-sigs.reload:
+			n.reload()
+		case s := <-sigs.end:
+			switch ending++; ending {
+			case 1:
 				n.log.Info("ending", "signal", s.String())
 				deadline := max(0, n.cfg.Drain.Deadline-n.cfg.HTTPFLV.DrainSpread-closeMargin)
 				drains.Go(func() {
 					defer close(drained)
 					n.drain(ctx, deadline, hurry)
 				})
-			case ending == 1:
-				ending++
+			case 2:
 				close(hurry)
 			}
 		}

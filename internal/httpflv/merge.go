@@ -96,9 +96,9 @@ type load struct {
 }
 
 const (
-	// price comes from the curve in bench/results: 1,000 viewers of 2 Mbit/s on two
-	// cores get an interval of about 150 ms and a median delay of about 60 ms, beyond
-	// which delay still rises in step and the cost hardly falls.
+	// price is what the figures in bench/results were measured with: 1,000 viewers of
+	// 2 Mbit/s on two shared cores had a median delay of about 105 ms (fanout-memory,
+	// fanout-slow), 100 streams with 5 viewers each 55 ms (fanout-streams).
 	price = 3 * time.Second
 	// busyMost is the share of its time that a shard should work at most; the rest is
 	// for publishers, new viewers, and moments with more to do.
