@@ -11,7 +11,7 @@ const (
 	None         Reason = iota
 	PeerClosed          // the peer closed or reset the connection
 	Unpublished         // the publisher said that it is done
-	Displaced           // the same publisher came back on another connection
+	Displaced           // another connection with the same key or address took the stream over
 	Kicked              // an operator ended it
 	Draining            // this node is shutting down
 	StreamEnded         // the stream is over, its grace time too
@@ -20,9 +20,11 @@ const (
 	TokenExpired        // the signed URL ended in mid-play, as configured
 	WriteFailed         // the socket refused a write for another reason
 	Internal            // a fault of ours; the log has more
+	UpstreamLost        // the upstream is gone, and no other one has the stream
 
 	// Refusals.
 	NotFound     // no such stream, or it did not appear in the waiting time
+	NoKeyframe   // the stream is live, but showed nothing to begin with in the waiting time
 	Unauthorized // no key or token, or a wrong one
 	Expired      // the key or token is over
 	Forbidden    // the address or the referer is not allowed
@@ -32,6 +34,14 @@ const (
 	AddressLimit // too many connections from this address
 	Storm        // too many refused attempts from this address
 	BadRequest   // the request makes no sense
+	Elsewhere    // another edge suits the player better, and it was told which
+
+	// Refusals between nodes.
+	Unsigned     // no signature, where the cluster has a key
+	BadSignature // a signature by no key of the cluster, or of something else
+	ClockSkew    // signed at a time too far from this node's clock
+	Loop         // the request has passed this node before
+	TooManyHops  // the request has passed too many nodes
 
 	// Faults of a protocol.
 	HandshakeFailed  // garbage instead of a handshake
@@ -61,10 +71,14 @@ var reasonWords = [reasons]string{
 	None: "none", PeerClosed: "peer_closed", Unpublished: "unpublished", Displaced: "displaced",
 	Kicked: "kicked", Draining: "draining", StreamEnded: "stream_ended", Stalled: "stalled",
 	Idle: "idle", TokenExpired: "token_expired", WriteFailed: "write_failed", Internal: "internal",
+	UpstreamLost: "upstream_lost",
 
-	NotFound: "not_found", Unauthorized: "unauthorized", Expired: "expired", Forbidden: "forbidden",
+	NotFound: "not_found", NoKeyframe: "no_keyframe", Unauthorized: "unauthorized", Expired: "expired", Forbidden: "forbidden",
 	Busy: "busy", BadName: "bad_name", OverLimit: "over_limit", AddressLimit: "address_limit",
-	Storm: "refusal_storm", BadRequest: "bad_request",
+	Storm: "refusal_storm", BadRequest: "bad_request", Elsewhere: "elsewhere",
+
+	Unsigned: "unsigned", BadSignature: "bad_signature", ClockSkew: "clock_skew", Loop: "loop",
+	TooManyHops: "too_many_hops",
 
 	HandshakeFailed: "handshake_failed", HandshakeTimeout: "handshake_timeout",
 	CommandTimeout: "command_timeout", ProtocolError: "protocol_error", MessageTooBig: "message_too_big",

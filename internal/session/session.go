@@ -63,6 +63,7 @@ type Info struct {
 	Peer     netip.AddrPort // the peer's own address, behind trusted proxies
 	TLS      bool
 	Agent    string // User-Agent or flashVer, cut to 128 bytes
+	Node     string // id of the node that this is; empty for encoders and players
 	Started  time.Time
 }
 
@@ -185,6 +186,19 @@ func (t *Table) List() []Snapshot {
 	}
 	t.mu.RUnlock()
 	slices.SortFunc(out, func(a, b Snapshot) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// NodesPlaying returns how many of those who play are other nodes, by stream.
+func (t *Table) NodesPlaying() map[string]int {
+	out := make(map[string]int)
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, s := range t.open {
+		if s.Info.Node != "" && s.Info.Action == Play {
+			out[s.Info.Stream]++
+		}
+	}
 	return out
 }
 

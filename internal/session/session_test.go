@@ -65,6 +65,22 @@ func TestTableCountsWhatIsOpenAndWhatEnded(t *testing.T) {
 	}
 }
 
+// TestNodesPlaying counts neither viewers nor nodes that push.
+func TestNodesPlaying(t *testing.T) {
+	tbl := NewTable()
+	open := func(stream, node string, a Action) *Session {
+		return tbl.Open(Info{Protocol: HTTPFLV, Action: a, Stream: stream, Node: node}, func(Reason) {})
+	}
+	open("live/a", "edge-1", Play)
+	open("live/a", "edge-2", Play)
+	open("live/a", "", Play)
+	open("live/b", "edge-1", Publish)
+	open("live/c", "edge-1", Play).Close(PeerClosed)
+	if got := tbl.NodesPlaying(); len(got) != 1 || got["live/a"] != 2 {
+		t.Errorf("got %v, want two of live/a", got)
+	}
+}
+
 func TestTableIsSafeFromManyGoroutines(t *testing.T) {
 	tbl := NewTable()
 	var wg sync.WaitGroup
