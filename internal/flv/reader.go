@@ -28,9 +28,13 @@ type Reader struct {
 }
 
 // NewReader returns a Reader that refuses payloads of more than limit bytes before
-// it allocates for them.
-func NewReader(r io.Reader, limit int) *Reader {
-	return &Reader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
+// it allocates for them. It reads 64 KiB at a time.
+func NewReader(r io.Reader, limit int) *Reader { return NewReaderSize(r, limit, 64<<10) }
+
+// NewReaderSize is NewReader with a buffer of size bytes, for an r that has one
+// itself and is cheap to ask.
+func NewReaderSize(r io.Reader, limit, size int) *Reader {
+	return &Reader{r: bufio.NewReaderSize(r, size), limit: limit}
 }
 
 // Tracks returns what the FLV header announced; valid after the first Read.
