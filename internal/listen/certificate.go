@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,18 @@ type stamp struct {
 func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile}
 	return c, c.Reload()
+}
+
+// Name returns the first host name that the certificate is for, but for wildcards, ""
+// without any.
+func (c *Certificate) Name() string {
+	leaf := c.current.Load().Leaf
+	for _, name := range leaf.DNSNames {
+		if !strings.Contains(name, "*") {
+			return name
+		}
+	}
+	return ""
 }
 
 // Reload reads the files again. On an error the old certificate stays.

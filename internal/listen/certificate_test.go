@@ -27,7 +27,7 @@ func issue(t *testing.T, dir string, serial int64) (certFile, keyFile string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"},
+		SerialNumber: big.NewInt(serial), DNSNames: []string{"*.test", "localhost", "other"},
 		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(4e9, 0),
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -71,6 +71,9 @@ func TestCertificate(t *testing.T) {
 	c, err := LoadCertificate(certFile, keyFile)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if name := c.Name(); name != "localhost" {
+		t.Errorf("it is for %q", name)
 	}
 	if got := serial(t, c); got != 1 || c.Expires().Unix() != 4e9 {
 		t.Errorf("certificate %d until %v", got, c.Expires())

@@ -49,8 +49,9 @@ func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	c.owner.limits.leaveBoth(c.peer.Addr())
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	c.owner.limits.leaveBoth(c.peer.Addr()) // after it: the place is a descriptor
+	return err
 }
 
 // TCPConn returns the TCP connection at the bottom of c, following methods NetConn

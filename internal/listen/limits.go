@@ -3,11 +3,47 @@ package listen
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 )
+
+// Budget bounds the connections of several listeners together: each takes a
+// descriptor, and the process has a number of them.
+type Budget struct {
+	most int64
+	open atomic.Int64
+}
+
+// NewBudget returns a budget of most connections.
+func NewBudget(most int) *Budget { return &Budget{most: int64(most)} }
+
+// Open returns how many connections are open now.
+func (b *Budget) Open() int { return int(b.open.Load()) }
+
+// enter counts one connection unless there are most already. Without a budget there
+// is no bound.
+func (b *Budget) enter() bool {
+	if b == nil {
+		return true
+	}
+	if b.open.Add(1) <= b.most {
+		return true
+	}
+	b.open.Add(-1)
+	return false
+}
+
+func (b *Budget) leave() {
+	if b != nil {
+		b.open.Add(-1)
+	}
+}
 
 // limits counts the open connections of a listener. An address without a
 // connection has no entry, so that the map is bounded by the total.
 type limits struct {
+	// Fixed before the first Accept.
+	shared *Budget // nil without one
+
 	// Guarded by mu.
 	mu         sync.Mutex
 	total      int
@@ -18,7 +54,7 @@ type limits struct {
 func (l *limits) enter(most int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.total >= most {
+	if l.total >= most || !l.shared.enter() {
 		return false
 	}
 	l.total++
@@ -27,6 +63,7 @@ func (l *limits) enter(most int) bool {
 
 // leave undoes enter.
 func (l *limits) leave() {
+	l.shared.leave()
 	l.mu.Lock()
 	l.total--
 	l.mu.Unlock()
@@ -47,6 +84,7 @@ func (l *limits) enterAddress(a netip.Addr, most int) bool {
 
 // leaveBoth undoes enter and enterAddress.
 func (l *limits) leaveBoth(a netip.Addr) {
+	l.shared.leave()
 	a = block(a)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,7 +30,8 @@ import (
 
 // Config is for one listener.
 type Config struct {
-	// MaxConnections is how many may be open at once; more are closed at once.
+	// MaxConnections is how many may be open at once; more are closed at once. A
+	// [Budget] may allow fewer.
 	MaxConnections int
 	// MaxPerAddress is how many of them one address (IPv6: one /64) may have. 0 is
 	// no limit. Many viewers can stand behind one address.
@@ -175,6 +176,10 @@ func New(cfg Config, ln net.Listener, log *slog.Logger) (*Listener, error) {
 	l.settings.Store(s)
 	return l, nil
 }
+
+// Share has the connections of l count in b too. It is called before the first
+// Accept.
+func (l *Listener) Share(b *Budget) { l.limits.shared = b }
 
 // SetConfig changes the configuration for connections that come from now on. If
 // cfg is not valid, the old one stays. No open connection is closed.

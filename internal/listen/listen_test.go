@@ -348,3 +348,29 @@ func TestValidate(t *testing.T) {
 		t.Error("New took an empty configuration")
 	}
 }
+
+// TestBudget has two listeners share what one process has.
+func TestBudget(t *testing.T) {
+	b := NewBudget(3)
+	one, two := start(t, nil), start(t, func(c *Config) { c.MaxConnections = 2 })
+	one.Share(b)
+	two.Share(b)
+	dial(t, two)
+	dial(t, two)
+	accept(t, two)
+	accept(t, two)
+	gone(t, dial(t, two)) // its own limit
+	dial(t, one)
+	held := accept(t, one)
+	gone(t, dial(t, one))
+	wantRefused(t, one, map[session.Reason]uint64{session.OverLimit: 1})
+	if b.Open() != 3 {
+		t.Errorf("%d are open", b.Open())
+	}
+	_ = held.Close()
+	dial(t, one)
+	accept(t, one)
+	if b.Open() != 3 {
+		t.Errorf("%d are open", b.Open())
+	}
+}
