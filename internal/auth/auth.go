@@ -1,5 +1,5 @@
-// Package auth decides who may publish and who may play, from configuration
-// alone: offline, without a call to anybody.
+// Package auth decides who may publish and who may play, and which nodes may ask
+// one another, from configuration alone: offline, without a call to anybody.
 //
 // Inputs are the stream, the peer's address (behind trusted proxies already), the
 // raw query and the referer. The answer is a [Grant], or a [Denied] with one
@@ -29,6 +29,13 @@
 //
 // Several secrets are valid side by side, so that one can be rotated out. A signed
 // URL carries nothing about the host and so survives a redirect to another node.
+//
+// # Nodes
+//
+// What a node asks of another carries a [Mark]: who asks, why, and by way of whom.
+// A [Cluster] signs it with a key that all nodes share. [Mark.CheckPath] is what
+// keeps requests from going round in circles. What is not about one stream is signed
+// as a message, the answer together with its question.
 //
 // # Order of decisions
 //
