@@ -5,6 +5,7 @@
 //
 //	GET /                    what is live
 //	GET /watch/app/name      the page; its query goes to the stream's URL as it is
+//	GET /watch/app/name.flv  redirects to the page: somebody mixed up the two addresses
 //	GET /watch/streams.json  what is live, for the list
 //	GET /watch/player.js …   assets: one segment, so no stream can hide them
 //
@@ -17,6 +18,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html/template"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -46,6 +48,9 @@ type Options struct {
 	// RTMPPort is where encoders and RTMP players connect, for the URLs that the page
 	// shows. With 0 it shows none.
 	RTMPPort int
+	// Elsewhere says that the node may send players to other nodes, so that the page
+	// must be allowed to fetch frames from them.
+	Elsewhere bool
 }
 
 // Watch answers the requests of the page.
@@ -89,7 +94,7 @@ func render(name string, data any) (*asset, error) {
 
 // Handle answers one request. It is safe from many goroutines and does not block.
 func (w *Watch) Handle(ctx *fasthttp.RequestCtx) {
-	secure(ctx)
+	w.secure(ctx)
 	if !ctx.IsGet() && !ctx.IsHead() {
 		ctx.Response.Header.Set("Allow", "GET, HEAD")
 		fail(ctx, fasthttp.StatusMethodNotAllowed, "Only GET and HEAD here.")
@@ -114,6 +119,10 @@ func (w *Watch) Handle(ctx *fasthttp.RequestCtx) {
 		w.assets[rest].serve(ctx, len(ctx.QueryArgs().Peek("v")) > 0)
 	case !strings.Contains(strings.Trim(rest, "/"), "/"):
 		fail(ctx, fasthttp.StatusNotFound, "A stream's name has two parts: /watch/app/name.")
+	case strings.HasSuffix(rest, ".flv"):
+		to := url.URL{Path: strings.TrimSuffix(path, ".flv"), RawQuery: string(ctx.URI().QueryString())}
+		ctx.Response.Header.Set("Location", to.String())
+		ctx.SetStatusCode(fasthttp.StatusFound)
 	default:
 		w.page.serve(ctx, false)
 	}
@@ -143,9 +152,14 @@ var plainHost = regexp.MustCompile(`^[A-Za-z0-9._\-\[\]:]{1,255}$`)
 
 // secure sets what holds for every answer. Scripts and styles come from here alone
 // and are never inline; the picture comes from a blob, which is how Media Source
-// Extensions work; frames are fetched from this host, by HTTP or WebSocket.
-func secure(ctx *fasthttp.RequestCtx) {
+// Extensions work; frames are fetched from this host, by HTTP or WebSocket, and from
+// where it sends players, which may be any node: a browser holds the policy against
+// each step of a redirect.
+func (w *Watch) secure(ctx *fasthttp.RequestCtx) {
 	connect := "'self'"
+	if w.opt.Elsewhere {
+		connect += " http: https:"
+	}
 	if host := ctx.Host(); plainHost.Match(host) { // older browsers do not take 'self' for ws
 		connect += " ws://" + string(host) + " wss://" + string(host)
 	}

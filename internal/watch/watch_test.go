@@ -63,6 +63,7 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/watch/live/show/deeper", 200, "text/html", `id="video"`)
 	f("GET", "/watch/live%2Fshow", 200, "text/html", `id="video"`)
 	f("GET", "/watch/player.js/show", 200, "text/html", `id="video"`)
+	f("GET", "/watch/live/show.flv", 302, "", "")
 	f("GET", "/watch", 302, "", "")
 	f("GET", "/watch/", 302, "", "")
 	f("GET", "/watch/live", 404, "text/plain", "two parts")
@@ -77,6 +78,21 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/watch/streams.json", 200, "application/json", "[]")
 	f("POST", "/", 405, "text/plain", "Only GET")
 	f("DELETE", "/watch/live/show", 405, "text/plain", "Only GET")
+}
+
+// TestRedirect goes to a path of the node's own, with the query as it was.
+func TestRedirect(t *testing.T) {
+	w := newWatch(t, Options{})
+	f := func(path, want string) {
+		t.Helper()
+		if got := header(ask(w, "GET", path), "Location"); got != want {
+			t.Errorf("%s leads to %q, want %q", path, got, want)
+		}
+	}
+	f("/watch/live/show.flv", "/watch/live/show")
+	f("/watch/live/show.flv?expires=1&sign=ab%2F", "/watch/live/show?expires=1&sign=ab%2F")
+	f("/watch/live/a%20b%0d%0aX:y.flv", "/watch/live/a%20b%0D%0AX:y")
+	f("/watch", "/")
 }
 
 func TestEveryAnswerIsStrict(t *testing.T) {
@@ -95,6 +111,14 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 		if header(ctx, "X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: no nosniff", path)
 		}
+	}
+}
+
+// TestElsewhere: only where players are sent on may the page fetch from other nodes.
+func TestElsewhere(t *testing.T) {
+	csp := header(ask(newWatch(t, Options{Elsewhere: true}), "GET", "/watch/a/b"), "Content-Security-Policy")
+	if !strings.Contains(csp, "connect-src 'self' http: https: ws://") || !strings.Contains(csp, "script-src 'self';") {
+		t.Errorf("policy %q", csp)
 	}
 }
 

@@ -98,7 +98,8 @@ export class Figures {
     h.push(value);
     if (h.length > 60) h.shift();
     const top = Math.max(...h.filter((v) => v >= 0), 1e-9) * 1.15;
-    const points = h.map((v, i) => (v >= 0 ? `${60 - h.length + i},${(19 - 18 * v / top).toFixed(1)}` : ""));
+    const step = 60 / Math.max(h.length - 1, 1); // a short history is drawn over the whole width too
+    const points = h.map((v, i) => (v >= 0 ? `${(i * step).toFixed(1)},${(19 - 18 * v / top).toFixed(1)}` : ""));
     document.querySelector(`.line[data-of=${of}] polyline`).setAttribute("points", points.join(" ").trim());
   }
 }
@@ -132,7 +133,7 @@ function clock(s) {
 }
 
 // codec turns what a browser is told ("avc1.4d401f") into a word.
-function codec(c) {
+export function codec(c) {
   if (!c) return "";
   const known = {avc1: "H.264", hvc1: "H.265", hev1: "H.265", av01: "AV1", vp09: "VP9", mp4a: "AAC", mp3: "MP3", opus: "Opus", "ac-3": "AC-3", "ec-3": "E-AC-3", flac: "FLAC"};
   return c === "mp4a.69" || c === "mp4a.6b" ? "MP3" : known[c.toLowerCase().split(".")[0]] || c;

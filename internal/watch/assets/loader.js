@@ -5,8 +5,8 @@
 const {BaseLoader, LoaderErrors, LoaderStatus} = window.mpegts;
 
 // makeLoader returns a loader class for mpegts.js that reports to seen:
-// {bytes, opened, lastData, answer: {status, text, retryAfter}, failed}. Times are
-// those of performance.now().
+// {url, bytes, opened, lastData, answer: {status, text, retryAfter}, failed}. Times are
+// those of performance.now(), and url is who answered, behind all redirects.
 export function makeLoader(seen) {
   return class extends BaseLoader {
     constructor() {
@@ -47,7 +47,7 @@ export function makeLoader(seen) {
           this.fail(LoaderErrors.HTTP_STATUS_CODE_INVALID, res.status, res.statusText);
           return;
         }
-        this.opened();
+        this.opened(res.url);
         const reader = res.body.getReader();
         for (;;) {
           const {done, value} = await reader.read();
@@ -68,7 +68,7 @@ export function makeLoader(seen) {
       let open = false;
       socket.binaryType = "arraybuffer";
       this.stop = () => { stopped = true; socket.close(); };
-      socket.onopen = () => { open = true; this.opened(); };
+      socket.onopen = () => { open = true; this.opened(url.replace(/^ws/, "http")); };
       socket.onmessage = (e) => { if (!stopped) this.data(e.data); };
       socket.onclose = async () => {
         if (stopped) return;
@@ -84,8 +84,9 @@ export function makeLoader(seen) {
       };
     }
 
-    opened() {
+    opened(url) {
       this._status = LoaderStatus.kBuffering;
+      seen.url = url;
       seen.opened = performance.now();
     }
 

@@ -28,7 +28,7 @@ export function list(ul, at) {
     ["HTTP-FLV", at.http],
     ["WebSocket", at.ws],
     ["RTMP", at.rtmp],
-    ["ffplay", `ffplay -fflags nobuffer -flags low_delay ${quoted(at.http)}`],
+    ["ffplay", `ffplay -fflags nobuffer ${quoted(at.http)}`],
     ["VLC", `vlc --network-caching=300 ${quoted(at.http)}`],
     ["mpv", `mpv --profile=low-latency ${quoted(at.http)}`],
     ["curl", `curl -o live.flv ${quoted(at.http)}`],
@@ -41,7 +41,6 @@ export function list(ul, at) {
     const copy = document.createElement("button");
     name.textContent = label;
     code.textContent = text;
-    code.tabIndex = 0; // it scrolls
     copy.textContent = "Copy";
     copy.className = "copy";
     copy.setAttribute("aria-label", `Copy the address for ${label}`);

@@ -4,7 +4,8 @@
 //   connecting → waiting (no such stream yet) ⟲
 //              → playing ⇄ paused-source (connected, nothing comes)
 //              → over → connecting …      refused, unsupported: until asked again
-import {Figures, bufferedEnd} from "./figures.js";
+import {Figures, bufferedEnd, codec} from "./figures.js";
+import {Reports} from "./report.js";
 import {makeLoader} from "./loader.js";
 import {address, list} from "./urls.js";
 import {wireControls} from "./controls.js";
@@ -14,6 +15,7 @@ const $ = (id) => document.getElementById(id);
 const video = $("video");
 const at = address();
 const figures = new Figures(video);
+const reports = new Reports(video, figures, at.name);
 
 let player = null;
 let seen = null; // what the loader of this connection counts
@@ -27,8 +29,9 @@ const words = {
   unsupported: "Cannot be played here", away: "Paused",
 };
 
-// enter shows a state. Text explains it, hint says what to do.
-function enter(next, text = "", hint = "") {
+// enter shows a state. Text explains it, hint says what to do, raw is for whoever asks
+// what the browser said.
+function enter(next, text = "", hint = "", raw = "") {
   const changed = state !== next;
   state = next;
   document.body.dataset.state = next;
@@ -39,6 +42,8 @@ function enter(next, text = "", hint = "") {
   $("cover-text").textContent = text;
   $("cover-hint").textContent = hint;
   $("cover-hint").hidden = !hint;
+  $("cover-raw").querySelector("code").textContent = raw;
+  $("cover-raw").hidden = !raw;
   $("retry").hidden = !["over", "refused", "unsupported", "unreachable", "busy", "away"].includes(next);
   $("retry").textContent = next === "away" ? "Play" : "Try again";
 }
@@ -53,7 +58,8 @@ function connect() {
   }
   if (tries === 0) enter("connecting", at.name);
   const overSocket = document.querySelector("input[name=via]:checked").value === "ws";
-  seen = {started: performance.now(), bytes: 0, opened: 0, lastData: 0, answer: null, failed: ""};
+  seen = {url: "", started: performance.now(), bytes: 0, opened: 0, lastData: 0, answer: null, failed: ""};
+  reports.begin(seen); // before the figures of the last connection are gone
   figures.reset(seen);
   const mine = seen;
   player = mpegts.createPlayer({type: "flv", isLive: true, url: overSocket ? at.ws : at.http}, {
@@ -108,6 +114,7 @@ function ended() {
   setTimeout(() => {
     if (mine !== seen) return;
     drop();
+    reports.over();
     tries = 0;
     enter("over", "The publisher has stopped.", "This page goes on by itself when it starts again.");
     again(8000, 2000);
@@ -118,6 +125,8 @@ function failed(type, detail, info) {
   const answer = seen.answer;
   if (type === mpegts.ErrorTypes.NETWORK_ERROR) {
     const had = seen.bytes > 0;
+    if (answer) reports.over();
+    else reports.broke();
     drop();
     if (had) tries = 0;
     if (answer) refused(answer);
@@ -128,11 +137,14 @@ function failed(type, detail, info) {
     return;
   }
   const what = (info && info.msg) || detail;
+  reports.over();
   const decoder = detail === mpegts.ErrorDetails.MEDIA_CODEC_UNSUPPORTED || detail === mpegts.ErrorDetails.MEDIA_FORMAT_UNSUPPORTED ||
     /support|codec|mime/i.test(what);
   drop();
   if (decoder) {
-    enter("unsupported", `The browser says: ${what}`, "ffplay, mpv and VLC play it: their commands are below. Publish H.264 with AAC for every browser.");
+    const [, named] = what.match(/codecs?\s*=\s*"?([\w.-]+)/i) || [];
+    enter("unsupported", `This browser does not decode ${codec(named) || "what is in the stream"}.`,
+      "ffplay 6.1 or newer does: its command is below. Publish H.264 with AAC for every browser.", what);
     return;
   }
   // A media error may pass: a decoder that was lost, a stream that was changed.
