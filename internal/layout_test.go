@@ -24,24 +24,45 @@ const module = "millrace/internal/"
 // may lists, for each package, the packages of ours that it may import. A package
 // that is missing here fails the test: add it on purpose.
 var may = map[string][]string{
-	"flv":     {},
-	"session": {},
-	"stream":  {"flv", "session"},
-	"auth":    {"session", "stream"},
-	"listen":  {"session"},
-	"rtmp":    {"flv", "session", "stream", "auth"},
-	"httpflv": {"flv", "session", "stream", "auth"},
-	"watch":   {},
-	"admin":   {"flv", "session", "stream", "rtmp", "httpflv"},
-	"config":  {"session", "stream", "auth", "listen", "rtmp", "httpflv", "admin"},
+	"flv":      {},
+	"session":  {},
+	"stream":   {"flv", "session"},
+	"auth":     {"session", "stream"},
+	"listen":   {"session"},
+	"rtmp":     {"flv", "session", "stream", "auth"},
+	"quality":  {"session", "stream"},
+	"httpflv":  {"flv", "session", "stream", "auth", "quality"},
+	"failover": {"flv", "session"},
+	"ring":     {"stream"},
+	"geo":      {},
+	"sched":    {"geo", "stream"},
+	"plan":     {"sched", "stream"},
+	"watch":    {},
+	"document": {},
+	"upstream": {"flv", "session", "stream", "auth", "failover", "ring", "rtmp", "httpflv"},
+	"admin":    {"flv", "listen", "session", "stream", "rtmp", "httpflv", "upstream", "sched", "control", "probe", "plan", "fleet", "measure"},
+	"probe":    {"auth", "sched", "stream"},
+	"control":  {"document", "session", "stream", "auth", "geo", "sched", "plan"},
+	"store":    {},
+	"console":  {"geo", "stream", "sched", "plan", "store", "fleet"},
+	"fleet":    {"auth", "control", "geo", "plan", "sched", "store", "stream"},
+	"measure":  {"session", "auth", "plan", "upstream"},
+	"config":   {"document", "session", "stream", "auth", "listen", "rtmp", "httpflv", "admin", "upstream", "control", "frontend", "probe", "plan", "store", "fleet", "console", "run"},
+
+	"run": {"listen"}, // what programs have around their components
+
+	"frontend": {"geo", "sched", "auth", "session", "stream"},
+
+	"faultnet": {}, // of tests and tools
+	"runtest":  {}, // of tests
 }
 
 // onlyCmd are the packages that nothing under internal may import, but config,
 // which reads the settings of all.
-var onlyCmd = []string{"config", "admin"}
+var onlyCmd = []string{"config", "admin", "run"}
 
 // pure packages compute: they do no I/O, read no clock and start nothing.
-var pure = []string{"flv", "session", "stream", "auth"}
+var pure = []string{"flv", "session", "stream", "auth", "failover", "ring", "geo", "sched", "plan", "quality"}
 
 // impure is what a pure package must not import. net/netip, and math/rand/v2 with
 // a source of its own, are values, not I/O.
@@ -288,7 +309,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// program returns the source of a program, or "".
+// program returns the source of a program, with the flags that all of cmd have, or "".
 func program(t *testing.T, name string) (src string) {
 	t.Helper()
 	for _, dir := range []string{"../cmd/", "../tools/"} {
@@ -298,6 +319,9 @@ func program(t *testing.T, name string) (src string) {
 		}
 		for _, f := range files {
 			src += read(t, f)
+		}
+		if len(files) > 0 && dir == "../cmd/" {
+			src += read(t, "run/run.go")
 		}
 	}
 	return src

@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,17 +19,17 @@ import (
 	"millrace/internal/config"
 	"millrace/internal/httpflv"
 	"millrace/internal/listen"
+	"millrace/internal/quality"
 	"millrace/internal/rtmp"
+	"millrace/internal/run"
 	"millrace/internal/session"
 	"millrace/internal/stream"
-	"millrace/internal/watch"
+	"millrace/internal/upstream"
 )
 
 const (
 	// sweepEvery is how often streams are looked at whose grace time may be over.
 	sweepEvery = 100 * time.Millisecond
-	// certificateEvery is how often the files of the certificate are looked at.
-	certificateEvery = time.Minute
 	// collectPercent is how far the heap may grow beyond what lives before it is
 	// collected, unless GOGC says otherwise. The heap is nearly all media bytes, which
 	// the collector does not look into, so that collecting often is cheap: 100 streams
@@ -39,9 +41,9 @@ const (
 const (
 	stageAdmin = iota
 	stageHousekeeping
+	stageUpstream
 	stagePublish
 	stageViewers
-	stageAccept
 )
 
 // node is a built node: its components, wired, with open listeners and nothing
@@ -49,19 +51,23 @@ const (
 type node struct {
 	// Fixed at construction.
 	src     config.Sources
-	out     output
+	out     run.Output
 	log     *slog.Logger
 	hub     *stream.Hub
 	gate    *auth.Gate
 	table   *session.Table
 	fanout  *httpflv.Fanout
+	self    httpflv.Identity
+	origin  *upstream.Origin
+	placing placing
+	routing routing
+	quality *quality.Book
 	rtmp    []*rtmp.Server
 	http    []*httpflv.Server
 	admin   *admin.Server // nil without an address
-	cert    *listen.Certificate
-	listens []*listen.Listener
-	opened  []opened
-	parts   []component
+	api     *admin.Node
+	doors   *run.Doors
+	parts   run.Parts
 	rlimit  int
 	memory  int64 // limit of the garbage collector that the environment asks for
 
@@ -71,31 +77,27 @@ type node struct {
 
 	// Owned by run.
 	cfg     config.Node
-	lowered []string // settings whose defaults the limit of descriptors does not allow
-}
-
-// opened is a listener that is open.
-type opened struct {
-	scheme string // rtmp, rtmps, http, https, admin
-	ln     net.Listener
+	lowered []run.Lowered // defaults that the limit of descriptors does not allow
 }
 
 // check tells what build would refuse without opening anything.
-func check(l config.Loaded) error {
-	if l.TLS.CertFile != "" {
-		if _, err := listen.LoadCertificate(l.TLS.CertFile, l.TLS.KeyFile); err != nil {
-			return fmt.Errorf("tls: %w", err)
-		}
+func check(l config.Loaded[config.Node]) error {
+	cfg := l.Config
+	if _, err := cfg.TLS.Load(); err != nil {
+		return err
 	}
-	_, err := auth.NewGate(l.Auth)
+	if _, err := upstreamTLS(cfg.Upstream.CAFile); err != nil {
+		return fmt.Errorf("upstream.ca_file: %w", err)
+	}
+	_, err := auth.NewGate(cfg.Auth)
 	return err
 }
 
 // build makes a node of a configuration. Its listeners are open, so that an address
 // in use is told before anything runs.
-func build(l config.Loaded, src config.Sources, out output) (*node, error) {
-	n := &node{src: src, out: out, log: out.log, table: session.NewTable()}
-	n.rlimit = raiseDescriptors(n.log)
+func build(l config.Loaded[config.Node], src config.Sources, out run.Output) (*node, error) {
+	n := &node{src: src, out: out, log: out.Log, table: session.NewTable()}
+	n.rlimit = run.RaiseDescriptors(n.log)
 	var err error
 	if n.cfg, n.lowered, err = fitDescriptors(l, n.rlimit); err != nil {
 		return nil, err
@@ -109,26 +111,79 @@ func build(l config.Loaded, src config.Sources, out output) (*node, error) {
 	if n.gate, err = auth.NewGate(n.cfg.Auth); err != nil {
 		return nil, err
 	}
+	if err = n.buildOrigin(); err != nil {
+		return nil, err
+	}
+	if err = n.buildPlacing(); err != nil {
+		return nil, err
+	}
+	n.quality = quality.New(n.placing.locate)
+	n.self.Quality = n.quality
 	if n.fanout, err = httpflv.NewFanout(n.cfg.HTTPFLV, n.log); err != nil {
 		return nil, err
 	}
-	if n.cfg.TLS.CertFile != "" {
-		if n.cert, err = listen.LoadCertificate(n.cfg.TLS.CertFile, n.cfg.TLS.KeyFile); err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
-		}
-	}
-	if err = n.buildServers(); err != nil {
-		n.close()
+	cert, err := n.cfg.TLS.Load()
+	if err != nil {
 		return nil, err
 	}
-	n.add("fan-out", stageViewers, n.fanout.Run)
-	n.add("sweeper", stageHousekeeping, n.sweep)
-	if n.cert != nil {
-		n.add("certificate", stageHousekeeping, func(ctx context.Context) error {
-			return n.cert.Run(ctx, certificateEvery, n.log)
-		})
+	n.doors = run.NewDoors(n.cfg.Listen, listen.NewBudget(n.rlimit-spare(&n.cfg, n.rlimit)), cert, n.log)
+	if err = n.buildServers(); err != nil {
+		n.doors.Close()
+		return nil, err
+	}
+	n.parts.Add("fan-out", stageViewers, n.fanout.Run)
+	n.parts.Add("sweeper", stageHousekeeping, n.sweep)
+	if cert != nil {
+		n.parts.Add("certificate", stageHousekeeping, n.doors.WatchCertificate)
 	}
 	return n, nil
+}
+
+// buildOrigin makes what fetches streams from other nodes.
+func (n *node) buildOrigin() error {
+	cluster, err := auth.NewCluster(n.cfg.Cluster)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	id := n.cfg.ID
+	if id == "" {
+		id = "node-" + strings.ToLower(rand.Text()[:10])
+	}
+	n.self = httpflv.Identity{ID: id, Cluster: cluster, Refused: n.closedEarly}
+	roots, err := upstreamTLS(n.cfg.Upstream.CAFile)
+	if err != nil {
+		return fmt.Errorf("upstream.ca_file: %w", err)
+	}
+	route, err := n.buildRoutes(roots)
+	if err != nil {
+		return err
+	}
+	n.origin, err = upstream.New(n.cfg.Upstream, upstream.Options{
+		Self: id, Hub: n.hub, Gate: n.gate, Cluster: cluster, Grace: n.cfg.Stream.Grace, TLS: roots, Route: route, Log: n.log,
+	})
+	if err != nil {
+		return fmt.Errorf("upstream: %w", err)
+	}
+	n.hub.SetSource(n.origin)
+	n.parts.Add("upstream", stageUpstream, n.origin.Run)
+	return nil
+}
+
+// upstreamTLS verifies servers with the certificates of a file; nil is those of the
+// system.
+func upstreamTLS(file string) (*tls.Config, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", file)
+	}
+	return &tls.Config{RootCAs: roots}, nil
 }
 
 // setMemory tells the garbage collector what the node wants of it: limit, or
@@ -140,150 +195,21 @@ func setMemory(limit, otherwise int64) {
 	debug.SetMemoryLimit(cmp.Or(limit, otherwise))
 }
 
-// buildServers opens the listeners and puts a server on each.
-func (n *node) buildServers() error {
-	rtmpPort := 0
-	for _, scheme := range []string{"rtmp", "rtmps"} {
-		ln, err := n.open(scheme)
-		if err != nil {
-			return err
-		}
-		if ln == nil {
-			continue
-		}
-		if a, ok := ln.Addr().(*net.TCPAddr); ok && scheme == "rtmp" {
-			rtmpPort = a.Port
-		}
-		s, err := rtmp.New(n.cfg.RTMP, ln, n.hub, n.gate, n.table, n.log)
-		if err != nil {
-			return err
-		}
-		n.rtmp = append(n.rtmp, s)
-		n.add(scheme, stagePublish, s.Run)
-	}
-	pages, err := watch.New(watch.Options{Streams: n.liveList(), RTMPPort: rtmpPort})
-	if err != nil {
-		return err
-	}
-	for _, scheme := range []string{"http", "https"} {
-		ln, err := n.open(scheme)
-		if err != nil {
-			return err
-		}
-		if ln == nil {
-			continue
-		}
-		s, err := httpflv.New(n.cfg.HTTPFLV, ln, n.fanout, n.hub, n.gate, n.table, pages.Handle, n.log)
-		if err != nil {
-			return err
-		}
-		n.http = append(n.http, s)
-		n.add(scheme, stageAccept, s.Run)
-	}
-	return n.buildAdmin()
-}
-
-func (n *node) buildAdmin() error {
-	ln, err := n.open("admin")
-	if ln == nil || err != nil {
-		return err
-	}
-	name, revision := versions()
-	n.admin, err = admin.New(n.cfg.Admin, ln, admin.Node{
-		Hub: n.hub, Table: n.table, Role: n.cfg.Role.String(), Version: name, Revision: revision,
-		Started: time.Now(), Draining: n.draining.Load, Figures: n.figures,
-	}, n.log)
-	if err != nil {
-		return fmt.Errorf("admin: %w", err)
-	}
-	n.add("admin", stageAdmin, n.admin.Run)
-	return nil
-}
-
-// open listens where the configuration says for scheme; nil when it says nothing.
-func (n *node) open(scheme string) (net.Listener, error) {
-	a := n.cfg.Address
-	addr := map[string]string{"rtmp": a.RTMP, "rtmps": a.RTMPS, "http": a.HTTP, "https": a.HTTPS, "admin": a.Admin}[scheme]
-	if addr == "" {
-		return nil, nil
-	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("address.%s: %w", scheme, err)
-	}
-	n.opened = append(n.opened, opened{scheme, ln})
-	if scheme == "admin" {
-		return ln, nil
-	}
-	guarded, err := listen.New(n.cfg.Listen, ln, n.log)
-	if err != nil {
-		return nil, err
-	}
-	n.listens = append(n.listens, guarded)
-	if scheme == "rtmps" || scheme == "https" {
-		return tls.NewListener(guarded, n.cert.Config()), nil
-	}
-	return guarded, nil
-}
-
-func (n *node) add(name string, stage int, run func(context.Context) error) {
-	n.parts = append(n.parts, component{name, stage, run})
-}
-
-// close closes the listeners of a node that will not run.
-func (n *node) close() {
-	for _, o := range n.opened {
-		o.ln.Close()
-	}
-}
-
-// sweep ends the streams whose grace time is over.
+// sweep ends the streams whose grace time is over, and gives back the memory that much
+// of that leaves.
 func (n *node) sweep(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	var memory thrift
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case now := <-tick.C:
 			n.hub.Sweep(now)
+			if memory.due(now, n.hub.Cleared()) {
+				debug.FreeOSMemory()
+			}
 		}
-	}
-}
-
-// private reports whether play needs a signature: the names of private streams are
-// private too.
-func private(cfg config.Node) bool { return len(cfg.Auth.PlaySecrets) > 0 }
-
-// liveList returns what the front page lists. There is no list on a node that is
-// private when it starts, and an empty one after a reload that makes it so.
-func (n *node) liveList() func() []watch.Live {
-	if n.private.Load() {
-		return nil
-	}
-	return func() []watch.Live {
-		var live []watch.Live
-		if n.private.Load() {
-			return live
-		}
-		for _, s := range n.hub.Streams() {
-			if s.State() != stream.Live {
-				continue
-			}
-			st := n.hub.Stats(s, time.Now())
-			w, h := admin.Resolution(st)
-			x := watch.Live{
-				Name: string(st.Name), Since: st.Since, Width: w, Height: h,
-				FPS: st.FPS, Bitrate: st.Bitrate, Viewers: st.Readers,
-			}
-			if st.HasVideo {
-				x.Video = st.VideoCodec.String()
-			}
-			if st.HasAudio {
-				x.Audio = st.AudioCodec.String()
-			}
-			live = append(live, x)
-		}
-		return live
 	}
 }

@@ -8,14 +8,15 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"millrace/internal/runtest"
 	"millrace/internal/session"
 )
 
 // metricName is millrace_<package>_<what>_<unit>; a plain count has no unit.
-var metricName = regexp.MustCompile(`^millrace_(node|session|stream|rtmp|httpflv|listen)(_[a-z0-9]+)+$`)
+var metricName = regexp.MustCompile(`^millrace_(node|session|stream|rtmp|httpflv|listen|upstream|quality|routing|control|sched|recheck)(_[a-z0-9]+)+$`)
 
 func TestFigures(t *testing.T) {
-	tr := built(t, "httpflv:\n  shards: 2\n")
+	tr := routed(t, newRouterOf(t), "edge-1", "edge", "httpflv:\n  shards: 2\n")
 	seen, kinds := map[string]bool{}, map[string]bool{}
 	for _, f := range tr.figures() {
 		if !metricName.MatchString(f.Name) {
@@ -48,8 +49,8 @@ func TestScrape(t *testing.T) {
 	tr := built(t, "")
 	tr.publish(t, "live/a")
 	tr.start(t)
-	get(t, tr.url("http", "/live/none.flv"))
-	status, text := get(t, tr.url("admin", "/metrics"))
+	runtest.Get(t, tr.url("http", "/live/none.flv"))
+	status, text := runtest.Get(t, tr.url("admin", "/metrics"))
 	if status != 200 {
 		t.Fatalf("%d %s", status, text)
 	}

@@ -6,165 +6,136 @@
 //	node --help                           all flags
 //
 // Signals: SIGHUP reads the configuration again, SIGTERM and SIGINT drain, a second
-// one ends at once. Exit codes: 0 after a drain, 1 when something failed while
+// one ends at once, a third without waiting for anything. Exit codes: 0 after a drain, 1 when something failed while
 // running, 2 when it could not start.
 //
-// The files: build.go makes components from a configuration, group.go runs them,
-// drain.go and reload.go are what the signals do, limits.go the descriptors.
+// The files: build.go makes components from a configuration, servers.go those that
+// listen, placing.go those that send players to other edges, routing.go those that work
+// with routers, gather.go what routers are told, whereabouts.go and reach.go where nodes
+// reach one another, run.go runs them, drain.go and reload.go are what the signals do,
+// limits.go the descriptors, figures.go and routingfigures.go the metrics.
 package main
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/alecthomas/kong"
+	"log/slog"
+	"strings"
 
 	"millrace/internal/config"
+	"millrace/internal/run"
 )
 
-const (
-	exitOK      = 0
-	exitFailed  = 1
-	exitRefused = 2
-)
+// version is set by the linker: -ldflags '-X main.version=v1.2.3'.
+var version = ""
 
-func main() {
-	reload, end := make(chan os.Signal, 1), make(chan os.Signal, 2)
-	signal.Notify(reload, syscall.SIGHUP)
-	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
-	os.Exit(run(os.Args[1:], os.Environ(), signals{reload, end}, os.Stdout, os.Stderr))
-}
+func main() { run.Main(program) }
 
-// signals are what the operating system tells the program. The kinds have channels
-// of their own, so that no storm of SIGHUP makes a SIGTERM go lost. Never closed.
-type signals struct {
-	reload <-chan os.Signal // capacity 1: one that waits stands for all that come after
-	end    <-chan os.Signal // capacity 2: the second ends at once
-}
-
-// flags are the command line. A pointer tells a flag that is missing from one that
-// is empty.
+// flags are the command line.
 type flags struct {
-	Config      string   `help:"Read settings from this YAML file." placeholder:"FILE"`
-	Role        *string  `help:"What the node is for: center, relay or edge." placeholder:"ROLE"`
-	RTMP        *string  `name:"rtmp" help:"Where encoders connect (:1935)." placeholder:"ADDR"`
-	RTMPS       *string  `name:"rtmps" help:"The same inside TLS; needs tls.cert_file." placeholder:"ADDR"`
-	HTTP        *string  `name:"http" help:"Where players connect (:8080)." placeholder:"ADDR"`
-	HTTPS       *string  `name:"https" help:"The same inside TLS; needs tls.cert_file." placeholder:"ADDR"`
-	Admin       *string  `help:"Where operators connect (127.0.0.1:9090)." placeholder:"ADDR"`
-	LogLevel    *string  `help:"debug, info, warn or error." placeholder:"LEVEL"`
-	LogFormat   *string  `help:"auto, text or json." placeholder:"FORMAT"`
-	Set         []string `help:"Any setting of the file, such as --set stream.grace=5s." placeholder:"KEY=VALUE" sep:"none"`
-	CheckConfig bool     `help:"Check the settings and exit."`
-	Version     bool     `help:"Show the version and exit."`
+	Role       *string  `help:"What the node is for: center, relay or edge." placeholder:"ROLE"`
+	RTMP       *string  `name:"rtmp" help:"Where encoders connect (:1935)." placeholder:"ADDR"`
+	RTMPS      *string  `name:"rtmps" help:"The same inside TLS; needs tls.cert_file." placeholder:"ADDR"`
+	HTTP       *string  `name:"http" help:"Where players connect (:8080)." placeholder:"ADDR"`
+	HTTPS      *string  `name:"https" help:"The same inside TLS; needs tls.cert_file." placeholder:"ADDR"`
+	Internal   *string  `help:"Where other nodes connect, signed; needs a cluster key." placeholder:"ADDR"`
+	Admin      *string  `help:"Where operators connect (127.0.0.1:9090)." placeholder:"ADDR"`
+	ID         *string  `name:"id" help:"The name of this node." placeholder:"ID"`
+	Datacenter *string  `help:"Where the node stands." placeholder:"NAME"`
+	Upstream   []string `help:"Where missing streams come from, the best first: http://HOST:PORT or rtmp://HOST:PORT." placeholder:"URL"`
+	Peer       []string `help:"Another node of the datacenter." placeholder:"ID=URL"`
+	Center     []string `help:"Where publishes of this node are pushed to: rtmp://HOST:PORT." placeholder:"URL"`
+	Router     []string `help:"A router to work with: http://HOST:PORT; may be given again." placeholder:"URL"`
+	run.Flags
 }
 
 // sources returns where the settings come from.
 func (f *flags) sources(environ []string) (config.Sources, error) {
-	src := config.Sources{File: f.Config, Environ: environ}
-	if src.File == "" {
-		src.File = config.FileFromEnv(environ)
-	}
-	add := func(name, key string, text *string) {
-		if text != nil {
-			src.Flags = append(src.Flags, config.Flag{Name: name, Key: key, Text: *text})
-		}
-	}
-	add("--role", "role", f.Role)
-	add("--rtmp", "address.rtmp", f.RTMP)
-	add("--rtmps", "address.rtmps", f.RTMPS)
-	add("--http", "address.http", f.HTTP)
-	add("--https", "address.https", f.HTTPS)
-	add("--admin", "address.admin", f.Admin)
-	add("--log-level", "log.level", f.LogLevel)
-	add("--log-format", "log.format", f.LogFormat)
-	for _, set := range f.Set {
-		flag, err := config.ParseFlag("--set", set)
+	src := config.From(f.Config, environ)
+	src.Add("--role", "role", f.Role)
+	src.Add("--rtmp", "address.rtmp", f.RTMP)
+	src.Add("--rtmps", "address.rtmps", f.RTMPS)
+	src.Add("--http", "address.http", f.HTTP)
+	src.Add("--https", "address.https", f.HTTPS)
+	src.Add("--internal", "address.internal", f.Internal)
+	src.Add("--admin", "address.admin", f.Admin)
+	src.Add("--id", "id", f.ID)
+	src.Add("--datacenter", "datacenter", f.Datacenter)
+	src.AddList("--upstream", "upstream.pool", f.Upstream)
+	src.AddList("--center", "upstream.centers", f.Center)
+	src.AddList("--router", "router.servers", f.Router)
+	src.AddList("--cluster-key", "cluster.keys", f.ClusterKey)
+	if len(f.Peer) > 0 {
+		text, err := peerMap(f.Peer)
 		if err != nil {
 			return src, err
 		}
-		src.Flags = append(src.Flags, flag)
+		src.Add("--peer", "upstream.peers", &text)
 	}
-	return src, nil
+	src.Add("--log-level", "log.level", f.LogLevel)
+	src.Add("--log-format", "log.format", f.LogFormat)
+	return src, src.AddSettings("--set", f.Set)
 }
 
-// exited is how kong ends the program, caught by run.
-type exited int
-
-// run is the program. It returns the exit code.
-func run(args, environ []string, sigs signals, stdout, stderr io.Writer) (code int) {
-	defer func() {
-		if p := recover(); p != nil {
-			e, ok := p.(exited)
-			if !ok {
-				panic(p)
-			}
-			code = int(e)
+// peerMap makes YAML's short form of a map from ID=URL.
+func peerMap(items []string) (string, error) {
+	parts := make([]string, 0, len(items))
+	for _, item := range items {
+		id, url, ok := strings.Cut(item, "=")
+		if !ok {
+			return "", fmt.Errorf("--peer: %q must be ID=URL, such as edge-2=http://10.0.0.2:8080", item)
 		}
-	}()
-	var f flags
-	parser, err := kong.New(&f,
-		kong.Name("node"),
-		kong.Description("Takes live streams in over RTMP and serves them over HTTP-FLV."),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(c int) { panic(exited(c)) }),
-	)
-	if err != nil {
-		return refuse(stderr, err)
+		parts = append(parts, fmt.Sprintf("%q: %q", id, url))
 	}
-	if _, err := parser.Parse(args); err != nil {
-		return refuse(stderr, err)
+	return "{" + strings.Join(parts, ", ") + "}", nil
+}
+
+// program is the node from its arguments to its exit code.
+func program(args, environ []string, sigs run.Signals, stdout, stderr io.Writer) int {
+	var f flags
+	if code, ok := run.Parse("node", "Takes live streams in over RTMP and serves them over HTTP-FLV.", &f, args, stdout, stderr); !ok {
+		return code
 	}
 	if f.Version {
-		fmt.Fprintln(stdout, "millrace node", versionLine())
-		return exitOK
+		fmt.Fprintln(stdout, "millrace node", run.VersionLine(version))
+		return run.OK
 	}
 	src, err := f.sources(environ)
 	if err != nil {
-		return refuse(stderr, err)
+		return run.Refuse("node", stderr, err)
 	}
-	loaded, err := config.Load(src)
+	loaded, err := config.Load(config.DefaultNode(), src)
 	if err != nil {
-		return refuse(stderr, err)
+		return run.Refuse("node", stderr, err)
 	}
 	if f.CheckConfig {
-		if err := check(loaded); err != nil {
-			return refuse(stderr, err)
+		err := check(loaded)
+		if err == nil {
+			_, _, err = fitDescriptors(loaded, run.RaiseDescriptors(slog.New(slog.DiscardHandler)))
 		}
-		fmt.Fprintln(stdout, "the configuration is good")
-		return exitOK
+		if err != nil {
+			return run.Refuse("node", stderr, err)
+		}
+		fmt.Fprintln(stdout, cmp.Or(src.File, "no file")+": the configuration is good")
+		return run.OK
 	}
 
-	out := newLog(loaded.Log, stderr)
+	written := run.NewSpool(stderr)
+	defer written.Close(run.LogPatience)
+	out := run.NewLog(loaded.Config.Log.Level, loaded.Config.Log.Format, written)
 	n, err := build(loaded, src, out)
 	if err != nil {
-		out.log.Error("cannot start", "err", err)
-		return exitRefused
+		out.Log.Error("cannot start", "err", err)
+		return run.Refused
 	}
-	if out.terminal {
+	if out.Terminal {
 		n.banner(stderr)
 	}
 	if err := n.run(sigs); err != nil {
-		out.log.Error("ended by a failure", "err", err)
-		return exitFailed
+		out.Log.Error("ended by a failure", "err", err)
+		return run.Failed
 	}
-	out.log.Info("ended")
-	return exitOK
-}
-
-// refuse says why the program does not start, one line for each reason.
-func refuse(w io.Writer, err error) int {
-	var joined interface{ Unwrap() []error }
-	if !errors.As(err, &joined) {
-		fmt.Fprintln(w, "node:", err)
-		return exitRefused
-	}
-	for _, e := range joined.Unwrap() {
-		fmt.Fprintln(w, "node:", e)
-	}
-	return exitRefused
+	out.Log.Info("ended")
+	return run.OK
 }

@@ -2,74 +2,54 @@ package main
 
 import (
 	"errors"
-	"slices"
 
 	"millrace/internal/config"
 )
 
-// reload reads the settings again and puts those in force that can change while
-// the node runs. No connection is touched. If anything is wrong, everything stays
-// as it is.
-func (n *node) reload() {
-	loaded, err := config.Load(n.src)
-	if err == nil {
-		err = check(loaded)
-	}
-	var next config.Node
-	var lowered []string
-	if err == nil {
-		next, lowered, err = fitDescriptors(loaded, n.rlimit)
-	}
-	if err == nil && n.admin != nil {
-		// The only one that can refuse a valid section: it knows its listener.
-		err = n.admin.SetConfig(next.Admin)
-	}
-	if err != nil {
-		n.log.Error("reload refused, the old settings stay", "err", err)
-		return
-	}
-	changes := config.Changes(n.cfg, next)
-	next = config.Keep(n.cfg, next)
-	if err := n.apply(next); err != nil {
-		// Everything was validated, so this is a fault of ours.
-		n.log.Error("reload is not complete", "err", err)
-	}
-	n.cfg = next
-	for _, c := range changes {
-		if c.Restart {
-			n.log.Warn("changed, but only a restart puts it in force", "setting", c.Key, "old", c.Old, "new", c.New)
-			continue
-		}
-		n.log.Info("changed", "setting", c.Key, "old", c.Old, "new", c.New)
-	}
-	for _, key := range lowered {
-		if !slices.Contains(n.lowered, key) {
-			n.tellLowered(key)
+// read reads the settings again.
+func (n *node) read() config.Reading[config.Node] {
+	return config.Read(config.DefaultNode(), n.src, check)
+}
+
+// reload puts in force what can change while the node runs. No connection is
+// touched. If anything is wrong, everything stays as it is.
+func (n *node) reload(next config.Reading[config.Node]) {
+	if n.src.File == "" {
+		n.log.Warn("no configuration file to read: --config names it when the node is started")
+		if n.doors.Certificate() == nil {
+			return
 		}
 	}
-	n.lowered = lowered
-	n.log.Info("reloaded", "changes", len(changes))
+	config.Renewal[config.Node]{
+		Log: n.log, Descriptors: n.rlimit, Fit: fitDescriptors, Refuse: n.refuse, Apply: n.apply,
+	}.Renew(next, &n.cfg, &n.lowered)
+}
+
+// refuse puts in force what can be refused though it is valid: admin knows its listener.
+func (n *node) refuse(cfg config.Node) error {
+	if n.admin == nil {
+		return nil
+	}
+	return n.admin.SetConfig(cfg.Admin.Config)
 }
 
 // apply puts cfg in force in every component.
 func (n *node) apply(cfg config.Node) error {
-	n.out.level.Set(cfg.Log.Level)
+	n.out.Level.Set(cfg.Log.Level)
 	setMemory(cfg.MemoryLimit, n.memory)
 	n.private.Store(private(cfg))
+	n.tellSpread(cfg)
 	n.hub.SetConfig(cfg.Stream)
 	n.fanout.SetConfig(cfg.HTTPFLV)
-	errs := []error{n.gate.Reload(cfg.Auth)}
-	for _, l := range n.listens {
-		errs = append(errs, l.SetConfig(cfg.Listen))
-	}
+	errs := []error{n.gate.Reload(cfg.Auth), n.self.Cluster.Reload(cfg.Cluster), n.origin.SetConfig(cfg.Upstream), n.doors.Reload(cfg.Listen)}
 	for _, s := range n.rtmp {
 		errs = append(errs, s.SetConfig(cfg.RTMP))
 	}
 	for _, s := range n.http {
 		errs = append(errs, s.SetConfig(cfg.HTTPFLV))
 	}
-	if n.cert != nil {
-		errs = append(errs, n.cert.Reload())
+	if n.api != nil {
+		n.api.SetConfig(cfg.Admin)
 	}
 	return errors.Join(errs...)
 }

@@ -1,27 +1,33 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"millrace/internal/config"
+	"millrace/internal/run"
 )
 
 func TestReload(t *testing.T) {
 	tr := built(t, "stream:\n  grace: 5s\n")
 	tr.write(t, "stream:\n  grace: 7s\nlog:\n  level: debug\n")
-	tr.reload()
-	if tr.cfg.Stream.Grace != 7*time.Second || tr.out.level.Level() != slog.LevelDebug {
-		t.Errorf("in force: grace %v, level %v", tr.cfg.Stream.Grace, tr.out.level.Level())
+	tr.reload(tr.read())
+	if tr.cfg.Stream.Grace != 7*time.Second || tr.out.Level.Level() != slog.LevelDebug {
+		t.Errorf("in force: grace %v, level %v", tr.cfg.Stream.Grace, tr.out.Level.Level())
 	}
-	if l := tr.log.lines(t, "reloaded"); len(l) != 1 || l[0]["changes"] != 2.0 {
+	if l := tr.log.Lines(t, "reloaded"); len(l) != 1 || l[0]["changes"] != 2.0 {
 		t.Errorf("told: %v", l)
 	}
-	if l := tr.log.lines(t, "changed"); len(l) != 2 || l[1]["setting"] != "stream.grace" || l[1]["old"] != "5s" || l[1]["new"] != "7s" {
+	if l := tr.log.Lines(t, "changed"); len(l) != 2 || l[1]["setting"] != "stream.grace" || l[1]["old"] != "5s" || l[1]["new"] != "7s" {
 		t.Errorf("told: %v", l)
 	}
 }
@@ -42,8 +48,8 @@ func TestBadReload(t *testing.T) {
 	} {
 		tr.rlimit = 1024 // whatever this machine allows
 		tr.write(t, c.text)
-		tr.reload()
-		refusals := tr.log.lines(t, "reload refused, the old settings stay")
+		tr.reload(tr.read())
+		refusals := tr.log.Lines(t, "reload refused, the old settings stay")
 		if len(refusals) == 0 {
 			t.Fatalf("%q is not refused", c.text)
 		}
@@ -54,7 +60,7 @@ func TestBadReload(t *testing.T) {
 			t.Errorf("%q changes %v", c.text, changes)
 		}
 	}
-	if l := tr.log.lines(t, "reloaded"); len(l) > 0 {
+	if l := tr.log.Lines(t, "reloaded"); len(l) > 0 {
 		t.Errorf("told: %v", l)
 	}
 }
@@ -65,13 +71,26 @@ func TestRestartSettingsStay(t *testing.T) {
 	tr := built(t, "")
 	tr.write(t, "role: edge\nlog:\n  format: text\nstream:\n  grace: 7s\n")
 	for round := 1; round <= 2; round++ {
-		tr.reload()
+		tr.reload(tr.read())
 		if tr.cfg.Role != config.Center || tr.cfg.Log.Format != "auto" || tr.cfg.Stream.Grace != 7*time.Second {
 			t.Errorf("round %d: %v %v %v", round, tr.cfg.Role, tr.cfg.Log.Format, tr.cfg.Stream.Grace)
 		}
-		if l := tr.log.lines(t, "changed, but only a restart puts it in force"); len(l) != 2*round {
+		if l := tr.log.Lines(t, "changed, but only a restart puts it in force"); len(l) != 2*round {
 			t.Errorf("round %d: told %v", round, l)
 		}
+		if l := tr.log.Lines(t, "reloaded"); l[round-1]["changes"] != float64(2-round) || l[round-1]["need_restart"] != 2.0 {
+			t.Errorf("round %d: told %v", round, l)
+		}
+	}
+}
+
+// TestReloadWithoutFile says what is missing.
+func TestReloadWithoutFile(t *testing.T) {
+	tr := built(t, "")
+	tr.src.File = ""
+	tr.reload(tr.read())
+	if l := tr.log.Lines(t, "reloaded"); len(l) != 0 || !strings.Contains(tr.log.String(), "no configuration file to read") {
+		t.Errorf("told %s", tr.log.String())
 	}
 }
 
@@ -81,15 +100,18 @@ func TestReloadFitsDescriptors(t *testing.T) {
 	tr := built(t, "httpflv: {max_viewers: 400}\nlisten: {max_connections: 500}\n")
 	tr.rlimit = 1024
 	told := func() (out []any) {
-		for _, l := range tr.log.lines(t, "lowered to what the limit of file descriptors allows: raise it with ulimit -n or LimitNOFILE=") {
+		for _, l := range tr.log.Lines(t, "lowered to what the limit of file descriptors allows: raise it with ulimit -n or LimitNOFILE=") {
 			out = append(out, l["setting"])
+			if l["from"] == l["to"] || l["to"] != 768.0 {
+				t.Errorf("lowered from %v to %v", l["from"], l["to"])
+			}
 		}
 		return out
 	}
 	f := func(text string, viewers, connections int, says ...any) {
 		t.Helper()
 		tr.write(t, text)
-		tr.reload()
+		tr.reload(tr.read())
 		if tr.cfg.HTTPFLV.MaxViewers != viewers || tr.cfg.Listen.MaxConnections != connections {
 			t.Errorf("%q: %d and %d, want %d and %d", text, tr.cfg.HTTPFLV.MaxViewers, tr.cfg.Listen.MaxConnections, viewers, connections)
 		}
@@ -114,7 +136,7 @@ func TestMemoryLimitComesAndGoes(t *testing.T) {
 	f := func(text string, want int64) {
 		t.Helper()
 		tr.write(t, text)
-		tr.reload()
+		tr.reload(tr.read())
 		if got := debug.SetMemoryLimit(-1); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
@@ -122,4 +144,40 @@ func TestMemoryLimitComesAndGoes(t *testing.T) {
 	f("memory_limit: 4GiB\n", 4<<30)
 	f("memory_limit: 2GiB\n", 2<<30)
 	f("", before)
+}
+
+// TestReloadOfNoFile: what would hold up whoever reads it is not read.
+func TestReloadOfNoFile(t *testing.T) {
+	tr := built(t, "")
+	if err := os.Remove(tr.file); err != nil {
+		t.Fatal(err)
+	}
+	f := func(want string) {
+		t.Helper()
+		tr.reload(tr.read())
+		refusals := tr.log.Lines(t, "reload refused, the old settings stay")
+		if len(refusals) == 0 || !strings.Contains(fmt.Sprint(refusals[len(refusals)-1]["err"]), want) {
+			t.Errorf("got %v, want %q", refusals, want)
+		}
+	}
+	f("no such file")
+	if err := unix.Mkfifo(tr.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f("is no regular file")
+}
+
+// TestReloadsInTheBackground sends signals faster than the file is read.
+func TestReloadsInTheBackground(t *testing.T) {
+	tr := built(t, "")
+	reload, end, over := make(chan os.Signal, 1), make(chan os.Signal, 3), make(chan error, 1)
+	go func() { over <- tr.run(run.Signals{Reload: reload, End: end}) }()
+	for range 20 {
+		reload <- syscall.SIGHUP
+	}
+	tr.log.Await(t, "reloaded")
+	end <- syscall.SIGTERM
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
 }

@@ -10,7 +10,7 @@ import (
 const token = "a-token-of-enough-letters"
 
 func TestTokenIsAsked(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := DefaultNodeConfig()
 	cfg.Token = token
 	b := start(t, cfg)
 	f := func(path, authorization string, want int) {
@@ -33,13 +33,13 @@ func TestTokenIsAsked(t *testing.T) {
 
 	// A reload changes it.
 	cfg.Token = "another-token-of-letters"
-	if err := b.server.SetConfig(cfg); err != nil {
+	if err := b.server.SetConfig(cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	f("/v1/streams", "Bearer "+token, 401)
 	f("/v1/streams", "Bearer "+cfg.Token, 200)
 	cfg.Token = "short"
-	if err := b.server.SetConfig(cfg); err == nil || strings.Contains(err.Error(), "short") {
+	if err := b.server.SetConfig(cfg.Config); err == nil || strings.Contains(err.Error(), "short") {
 		t.Errorf("a bad token: %v", err)
 	}
 	f("/v1/streams", "Bearer another-token-of-letters", 200)
@@ -47,7 +47,7 @@ func TestTokenIsAsked(t *testing.T) {
 
 // TestStrangers is about pages in the browser of somebody on this machine.
 func TestStrangers(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	own := strings.TrimPrefix(b.base, "http://")
 	f := func(method, path string, want int, headers ...string) {
 		t.Helper()
@@ -84,11 +84,11 @@ func TestOtherMachinesNeedToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = New(DefaultConfig(), ln, Node{}, slog.New(slog.DiscardHandler))
+	_, err = New(DefaultConfig(), ln, Program{}, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "token is empty") || !strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("without a token: %v", err)
 	}
-	cfg := DefaultConfig()
+	cfg := DefaultNodeConfig()
 	cfg.Token = token
 	b := startOn(t, cfg, ln)
 	if status, _ := b.ask("GET", "/v1/streams", "Host", "node.example", "Authorization", "Bearer "+token); status != 200 {
@@ -100,19 +100,19 @@ func TestOtherMachinesNeedToken(t *testing.T) {
 }
 
 func TestConfigValidate(t *testing.T) {
-	f := func(c Config, want string) {
+	f := func(c NodeConfig, want string) {
 		t.Helper()
 		err := c.Validate()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	f(DefaultConfig(), "")
-	f(Config{Token: token}, "")
-	f(Config{Token: strings.Repeat("x", maxToken)}, "")
-	f(Config{Token: "fifteen letters"}, "token must be 16 to 256")
-	f(Config{Token: strings.Repeat("x", maxToken+1)}, "token must be 16 to 256")
-	f(Config{Token: "sixteen letters\n and more"}, "token must be 16 to 256")
-	f(Config{MetricStreams: -1}, "metric_streams is -1: use 0 to 10000")
-	f(Config{MetricStreams: 10_001}, "metric_streams is 10001")
+	f(DefaultNodeConfig(), "")
+	f(NodeConfig{Config: Config{Token: token}}, "")
+	f(NodeConfig{Config: Config{Token: strings.Repeat("x", maxToken)}}, "")
+	f(NodeConfig{Config: Config{Token: "fifteen letters"}}, "token must be 16 to 256")
+	f(NodeConfig{Config: Config{Token: strings.Repeat("x", maxToken+1)}}, "token must be 16 to 256")
+	f(NodeConfig{Config: Config{Token: "sixteen letters\n and more"}}, "token must be 16 to 256")
+	f(NodeConfig{MetricStreams: -1}, "metric_streams is -1: use 0 to 10000")
+	f(NodeConfig{MetricStreams: 10_001}, "metric_streams is 10001")
 }

@@ -1,18 +1,46 @@
-// Package admin is the operator's view of a node, over HTTP: health, metrics, what
-// is live, who is connected, ending one of them, and pprof.
+// Package admin is the operator's view of a program, over HTTP: health, metrics,
+// version, pprof, and what the program shows of itself through its [API].
 //
 //	GET    /healthz                   200 "ok", 503 "draining"; needs no token
 //	GET    /metrics                   Prometheus text
 //	GET    /v1/version                what runs here, since when
+//	GET    /debug/pprof/              profiles
+//
+// A node has besides what is live, who is connected, and ending one of them:
+//
 //	GET    /v1/streams                ?limit= &after=NAME
 //	GET    /v1/streams/APP/NAME       one stream
+//	GET    /v1/streams/APP/NAME/path  how it comes here, hop by hop
 //	POST   /v1/streams/APP/NAME/kick  ?who=publisher|viewers|all
 //	GET    /v1/sessions               ?stream= &protocol= &action= &peer= &limit= &after=ID
 //	GET    /v1/sessions/ID            one session
 //	DELETE /v1/sessions/ID            ends it
-//	GET    /debug/pprof/              profiles
+//	GET    /v1/events                 why streams came from where: ?stream= &kind= &limit=
+//	GET    /v1/members                the other nodes of the datacenter
+//	GET    /v1/router                 how it works with its routers
+//
+// A scheduler has how it decides and by what:
+//
+//	GET    /v1/explain                ?domain= &ip= &stream= &isp= &region= &net= &n= &format=text
+//	GET    /v1/nodes                  ?region= &datacenter= &why= &limit= &after=ID
+//	GET    /v1/nodes/ID               one node
+//	GET    /v1/status                 what it works from, and how old that is
+//
+// A router has what it knows of the network; its console steers it:
+//
+//	GET    /v1/status                 the router, the others of its store, plan and snapshot
+//	GET    /v1/network                nodes, links in use, datacenters
+//	GET    /v1/nodes/ID               one node, and why its pool is as it is
+//	GET    /v1/link                   ?from= &to=
+//	GET    /v1/plan                   the pools of all nodes
+//	GET    /v1/path                   ?node= &stream=
+//	GET    /v1/streams                ?q= &limit=
+//	GET    /v1/streams/APP/NAME       who pulls it from whom
+//	GET    /v1/events                 ?kind= &node= &stream= &reason= &after= &limit=
+//	GET    /v1/explain                as a scheduler has it
 //
 // Answers of /v1 are JSON, errors too: {"error": "sentence", "reason": "word"}.
+// A kick is not a ban: who was ended may come back at once, and encoders do.
 // Lists are cut at limit (100, at most 1,000); next is what to pass as after.
 //
 // # Access
@@ -30,7 +58,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -40,38 +67,27 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
-
-	"millrace/internal/session"
-	"millrace/internal/stream"
 )
 
-// Config says who may ask and how much is told.
+// Config says who may ask.
 type Config struct {
 	// Token is what requests must carry as "Authorization: Bearer TOKEN". Without
 	// one the admin address must be a loopback address.
 	Token string
-	// MetricStreams is how many streams, those with the most viewers, have metrics
-	// of their own. Each costs a handful of series in Prometheus.
-	MetricStreams int
 }
 
 // DefaultConfig is for a loopback address.
-func DefaultConfig() Config { return Config{MetricStreams: 100} }
+func DefaultConfig() Config { return Config{} }
 
 // The bounds of a token. Sixteen characters cannot be guessed over a network.
 const minToken, maxToken = 16, 256
 
-// Validate checks every value. Its errors name the key and the accepted range,
-// and never the token.
+// Validate checks the token. Its error never shows it.
 func (c Config) Validate() error {
-	var errs []error
 	if n := len(c.Token); n != 0 && (n < minToken || n > maxToken || !printable(c.Token)) {
-		errs = append(errs, fmt.Errorf("token must be %d to %d printable ASCII characters without spaces, or empty", minToken, maxToken))
+		return fmt.Errorf("token must be %d to %d printable ASCII characters without spaces, or empty", minToken, maxToken)
 	}
-	if c.MetricStreams < 0 || c.MetricStreams > 10_000 {
-		errs = append(errs, fmt.Errorf("metric_streams is %d: use 0 to 10000", c.MetricStreams))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func printable(s string) bool {
@@ -83,25 +99,37 @@ func printable(s string) bool {
 	return true
 }
 
-// Node is what the operator looks at.
-type Node struct {
-	Hub      *stream.Hub
-	Table    *session.Table
+// Program is what the operator looks at.
+type Program struct {
+	Kind     string // node, scheduler or router: what its metrics begin with
+	ID       string
 	Role     string
 	Version  string
 	Revision string // of the source, "" when unknown
 	Started  time.Time
-	// Draining reports whether the node is on its way out.
+	// Draining reports whether the program is on its way out.
 	Draining func() bool
+	// API is what the program shows besides.
+	API API
 	// Figures are further metrics, read at each scrape; called from many goroutines.
 	Figures func() []Figure
+}
+
+// API is what one kind of program shows. It is used from many goroutines.
+type API interface {
+	// Overview lists its paths with a line for each, as / shows them.
+	Overview() string
+	// Route answers a request for a path of its own, and reports whether it was one.
+	Route(ctx *fasthttp.RequestCtx, path string) bool
+	// Figures are read at each scrape.
+	Figures(*Figures)
 }
 
 // Server answers operators on one listener.
 type Server struct {
 	// Fixed at construction.
 	ln      net.Listener
-	node    Node
+	program Program
 	log     *slog.Logger
 	local   bool // the listener is on a loopback address
 	metrics fasthttp.RequestHandler
@@ -111,8 +139,8 @@ type Server struct {
 }
 
 // New returns a Server that will answer on ln. It starts nothing.
-func New(cfg Config, ln net.Listener, node Node, log *slog.Logger) (*Server, error) {
-	s := &Server{ln: ln, node: node, log: log, local: isLoopback(ln.Addr())}
+func New(cfg Config, ln net.Listener, program Program, log *slog.Logger) (*Server, error) {
+	s := &Server{ln: ln, program: program, log: log, local: isLoopback(ln.Addr())}
 	if err := s.SetConfig(cfg); err != nil {
 		return nil, err
 	}
@@ -147,9 +175,18 @@ const (
 	endTimeout     = time.Second // for answers in progress at the end
 )
 
-// Run answers until ctx ends or the listener fails, and closes the listener. It
-// returns nil if ctx ended it.
+// Run answers until ctx ends, closes the listener and returns nil. When the listener
+// fails it says so and waits: nobody is sent away because operators cannot look any more.
 func (s *Server) Run(ctx context.Context) error {
+	if err := s.serve(ctx); err != nil {
+		s.log.Error("the "+s.program.Kind+" goes on without its admin port", "err", err)
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// serve answers until ctx ends or the listener fails.
+func (s *Server) serve(ctx context.Context) error {
 	srv := &fasthttp.Server{
 		Handler:               s.handle,
 		Name:                  "millrace",

@@ -16,9 +16,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"millrace/internal/auth"
 	"millrace/internal/flv"
 	"millrace/internal/session"
 	"millrace/internal/stream"
+	"millrace/internal/upstream"
 )
 
 func TestMain(m *testing.M) {
@@ -41,7 +43,7 @@ type bench struct {
 	draining atomic.Bool
 }
 
-func start(t *testing.T, cfg Config) *bench {
+func start(t *testing.T, cfg NodeConfig) *bench {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,36 +52,53 @@ func start(t *testing.T, cfg Config) *bench {
 	return startOn(t, cfg, ln)
 }
 
-func startOn(t *testing.T, cfg Config, ln net.Listener) *bench {
+func startOn(t *testing.T, cfg NodeConfig, ln net.Listener) *bench {
 	t.Helper()
 	hub, err := stream.NewHub(stream.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, hub: hub, table: session.NewTable(), client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
-	node := Node{
-		Hub: hub, Table: b.table, Role: "center", Version: "1.2.3", Revision: "abc", Started: time.Now(), Draining: b.draining.Load,
+	cluster, err := auth.NewCluster(auth.ClusterConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin, err := upstream.New(upstream.DefaultConfig(), upstream.Options{Self: "here", Hub: hub, Cluster: cluster, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	node := Program{
+		Kind: "node", ID: "here", Role: "center", Version: "1.2.3", Revision: "abc", Started: time.Now(), Draining: b.draining.Load,
+		API: NewNode(cfg, "here", hub, b.table, origin, log),
 		Figures: func() []Figure {
 			return []Figure{{Name: "millrace_test_things_total", Help: "Things.", Counter: true, Labels: []string{"kind", "odd"}, Value: 7}, {Name: "millrace_test_level", Value: 1}}
 		},
 	}
-	if b.server, err = New(cfg, ln, node, slog.New(slog.DiscardHandler)); err != nil {
+	b.serve(cfg.Config, ln, node, log)
+	return b
+}
+
+// serve runs the admin server of a program until the test ends.
+func (b *bench) serve(cfg Config, ln net.Listener, of Program, log *slog.Logger) {
+	b.t.Helper()
+	var err error
+	if b.server, err = New(cfg, ln, of, log); err != nil {
 		ln.Close()
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	b.base = "http://127.0.0.1:" + port
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.server.Run(ctx) }()
-	t.Cleanup(func() {
+	b.t.Cleanup(func() {
 		b.client.CloseIdleConnections()
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
+			b.t.Errorf("run: %v", err)
 		}
 	})
-	return b
 }
 
 // ask sends a request and returns status and body; headers are name, value, ….
@@ -159,7 +178,7 @@ func (b *bench) publish(name string) (*session.Session, *stream.Publisher) {
 }
 
 func TestHealth(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	if status, body := b.ask("GET", "/healthz"); status != 200 || body != "ok\n" {
 		t.Errorf("got %d %q", status, body)
 	}
@@ -170,7 +189,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	var v Version
 	b.get("/v1/version", &v)
 	if v.Version != "1.2.3" || v.Revision != "abc" || v.Role != "center" || v.Go == "" || v.Draining {
@@ -179,7 +198,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestStream(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	pub, _ := b.publish("live/a")
 	v1, v2 := b.open(session.Play, "live/a", nil), b.open(session.Play, "live/a", nil)
 	v1.Bytes.Add(100)
@@ -203,7 +222,7 @@ func TestStream(t *testing.T) {
 }
 
 func TestStreamsArePaged(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	for i := range 5 {
 		b.publish(fmt.Sprintf("live/%d", i))
 	}
@@ -228,7 +247,7 @@ func TestStreamsArePaged(t *testing.T) {
 }
 
 func TestSessionsArePagedAndFiltered(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	b.open(session.Publish, "live/a", nil)
 	for range 4 {
 		b.open(session.Play, "live/a", nil)
@@ -275,7 +294,7 @@ func TestSessionsArePagedAndFiltered(t *testing.T) {
 }
 
 func TestKick(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	kicked := map[string]int{}
 	note := func(who string) func(session.Reason) {
 		return func(r session.Reason) {
@@ -311,7 +330,7 @@ func TestKick(t *testing.T) {
 	f("GET", "/v1/streams/live/nobody", 404, "no such stream")
 	f("GET", "/nowhere", 404, "no such path")
 	f("POST", "/metrics", 405, "this path takes GET")
-	f("GET", "/", 200, "/v1/streams")
+	f("GET", "/", 200, "DELETE /v1/sessions/ID")
 	f("GET", "/debug/pprof/goroutine?debug=1", 200, "goroutine profile")
 	f("HEAD", "/v1/streams", 200, "")
 	if kicked["viewer"] != 3 || kicked["publisher"] != 2 || kicked["other"] != 0 {

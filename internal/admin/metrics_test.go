@@ -52,7 +52,7 @@ func (b *bench) want(got map[string]float64, want map[string]float64) {
 }
 
 func TestMetrics(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	b.publish("live/a")
 	v1 := b.open(session.Play, "live/a", nil)
 	b.open(session.Play, "live/a", nil)
@@ -81,6 +81,12 @@ func TestMetrics(t *testing.T) {
 		"millrace_test_level{}":                                                 1,
 	})
 
+	for series := range b.scrape() {
+		if strings.Contains(series, "action=publish") && !strings.Contains(series, "protocol=rtmp") {
+			t.Errorf("%s: nobody publishes so", series)
+		}
+	}
+
 	// The gauges follow the sessions: they cannot stick.
 	v1.Close(session.PeerClosed)
 	got := b.scrape()
@@ -102,7 +108,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestMetricsOfManyStreamsAreBounded(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := DefaultNodeConfig()
 	cfg.MetricStreams = 3
 	b := start(t, cfg)
 	for i := range 10 {
@@ -133,7 +139,7 @@ func TestMetricsOfManyStreamsAreBounded(t *testing.T) {
 // TestMetricsWithOddNames has names that would break the text format, were they
 // not escaped, and one that is no text at all.
 func TestMetricsWithOddNames(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	names := []string{`live/"quoted"`, `live/a,b="c"}`, "live/back`tick", "live/ünïcode", "live/\xff\xfe", "live/\xff\xfe\xfd"}
 	for _, n := range names {
 		b.publish(n)
@@ -154,7 +160,7 @@ func TestMetricsWithOddNames(t *testing.T) {
 }
 
 func TestSilenceShows(t *testing.T) {
-	b := start(t, DefaultConfig())
+	b := start(t, DefaultNodeConfig())
 	_, p := b.publish("live/a")
 	p.Close(time.Now())
 	b.want(b.scrape(), map[string]float64{"millrace_stream_live{stream=live/a}": 0, "millrace_stream_streams{state=grace}": 1})

@@ -10,6 +10,17 @@ import (
 	"github.com/valyala/fasthttp/pprofhandler"
 )
 
+// The answer of / around the overview of the program.
+const (
+	overviewHead = `GET    /healthz                   200 "ok", 503 "draining" after SIGTERM; needs no token
+GET    /metrics                   Prometheus text
+GET    /v1/version                what runs here, since when
+GET    /debug/pprof/              profiles
+`
+	overviewTail = `With admin.token set, send Authorization: Bearer TOKEN.
+`
+)
+
 // route picks the answer by path and method.
 func (s *Server) route(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
@@ -18,19 +29,12 @@ func (s *Server) route(ctx *fasthttp.RequestCtx) {
 		only(ctx, s.metrics, "GET")
 	case path == "/v1/version":
 		only(ctx, s.version, "GET")
-	case path == "/v1/streams":
-		only(ctx, s.listStreams, "GET")
-	case strings.HasPrefix(path, "/v1/streams/"):
-		s.oneStream(ctx, strings.TrimPrefix(path, "/v1/streams/"))
-	case path == "/v1/sessions":
-		only(ctx, s.listSessions, "GET")
-	case strings.HasPrefix(path, "/v1/sessions/"):
-		s.oneSession(ctx, strings.TrimPrefix(path, "/v1/sessions/"))
 	case strings.HasPrefix(path, "/debug/pprof/"):
 		only(ctx, pprofhandler.PprofHandler, "GET")
 	case path == "/":
 		ctx.SetContentType("text/plain; charset=utf-8")
-		ctx.SetBodyString("/healthz\n/metrics\n/v1/version\n/v1/streams\n/v1/sessions\n/debug/pprof/\n")
+		ctx.SetBodyString(overviewHead + s.program.API.Overview() + overviewTail)
+	case s.program.API.Route(ctx, path):
 	default:
 		fail(ctx, fasthttp.StatusNotFound, "not_found", "no such path; / lists what there is")
 	}
@@ -53,7 +57,7 @@ func wrongMethod(ctx *fasthttp.RequestCtx, allowed string) {
 func (s *Server) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("text/plain; charset=utf-8")
 	ctx.Response.Header.Set("Cache-Control", "no-store")
-	if s.node.Draining() {
+	if s.program.Draining() {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		ctx.SetBodyString("draining\n")
 		return
@@ -66,6 +70,7 @@ type Version struct {
 	Version  string    `json:"version"`
 	Revision string    `json:"revision,omitempty"`
 	Go       string    `json:"go"`
+	ID       string    `json:"id"`
 	Role     string    `json:"role"`
 	Started  time.Time `json:"started"`
 	Draining bool      `json:"draining"`
@@ -73,8 +78,8 @@ type Version struct {
 
 func (s *Server) version(ctx *fasthttp.RequestCtx) {
 	answer(ctx, Version{
-		Version: s.node.Version, Revision: s.node.Revision, Go: runtime.Version(),
-		Role: s.node.Role, Started: s.node.Started.UTC(), Draining: s.node.Draining(),
+		Version: s.program.Version, Revision: s.program.Revision, Go: runtime.Version(),
+		ID: s.program.ID, Role: s.program.Role, Started: s.program.Started.UTC(), Draining: s.program.Draining(),
 	})
 }
 

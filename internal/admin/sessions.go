@@ -23,6 +23,7 @@ type Session struct {
 	Peer        string    `json:"peer"`
 	TLS         bool      `json:"tls"`
 	Agent       string    `json:"agent,omitempty"`
+	Node        string    `json:"node,omitempty"` // id of the node that this is
 	Started     time.Time `json:"started"`
 	AgeMS       int64     `json:"age_ms"`
 	Bytes       uint64    `json:"bytes"`
@@ -33,7 +34,7 @@ type Session struct {
 func sessionOf(s session.Snapshot, now time.Time) Session {
 	return Session{
 		ID: s.ID, Protocol: s.Info.Protocol.String(), Action: s.Info.Action.String(), Stream: s.Info.Stream,
-		Peer: s.Info.Peer.String(), TLS: s.Info.TLS, Agent: s.Info.Agent,
+		Peer: s.Info.Peer.String(), TLS: s.Info.TLS, Agent: s.Info.Agent, Node: s.Info.Node,
 		Started: s.Info.Started.UTC(), AgeMS: now.Sub(s.Info.Started).Milliseconds(),
 		Bytes: s.Bytes, Tags: s.Tags, SkippedTags: s.Skipped,
 	}
@@ -97,7 +98,7 @@ func readLimit(q *fasthttp.Args) (int, string) {
 	return n, ""
 }
 
-func (s *Server) listSessions(ctx *fasthttp.RequestCtx) {
+func (n *Node) listSessions(ctx *fasthttp.RequestCtx) {
 	q := ctx.QueryArgs()
 	f, wrong := readFilter(q)
 	limit, wrongLimit := readLimit(q)
@@ -113,7 +114,7 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	out, now := Sessions{Sessions: []Session{}}, time.Now()
-	for _, snap := range s.node.Table.List() {
+	for _, snap := range n.table.List() {
 		if !f.match(snap.Info) {
 			continue
 		}
@@ -129,7 +130,7 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) {
 	answer(ctx, out)
 }
 
-func (s *Server) oneSession(ctx *fasthttp.RequestCtx, text string) {
+func (n *Node) oneSession(ctx *fasthttp.RequestCtx, text string) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		fail(ctx, fasthttp.StatusBadRequest, "bad_request", "a session has a number")
@@ -137,18 +138,18 @@ func (s *Server) oneSession(ctx *fasthttp.RequestCtx, text string) {
 	}
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
-		snap, ok := s.node.Table.Get(id)
+		snap, ok := n.table.Get(id)
 		if !ok {
 			fail(ctx, fasthttp.StatusNotFound, "not_found", "no open session has this number")
 			return
 		}
 		answer(ctx, sessionOf(snap, time.Now()))
 	case ctx.IsDelete():
-		if !s.node.Table.Kick(id, session.Kicked) {
+		if !n.table.Kick(id, session.Kicked) {
 			fail(ctx, fasthttp.StatusNotFound, "not_found", "no open session has this number")
 			return
 		}
-		s.log.Info("session kicked", "session", id, "by", ctx.RemoteAddr().String(), "reason", session.Kicked.String())
+		n.log.Info("session kicked", "session", id, "by", ctx.RemoteAddr().String(), "reason", session.Kicked.String())
 		answer(ctx, Kicked{1})
 	default:
 		wrongMethod(ctx, "GET, DELETE")

@@ -26,6 +26,7 @@ type Stream struct {
 	BytesIn     uint64            `json:"bytes_in"` // of the newest publish
 	TagsIn      uint64            `json:"tags_in"`  // of the newest publish
 	Viewers     int               `json:"viewers"`
+	Nodes       int               `json:"nodes"`        // that read it here
 	BytesOut    uint64            `json:"bytes_out"`    // to the viewers of now
 	SkippedTags uint64            `json:"skipped_tags"` // by the viewers of now, too slow for them
 	LogBytes    int64             `json:"log_bytes"`
@@ -62,7 +63,7 @@ type Streams struct {
 
 // audience is what the viewers of one stream add up to.
 type audience struct {
-	viewers        int
+	viewers, nodes int
 	bytes, skipped uint64
 }
 
@@ -75,7 +76,11 @@ func audiences(list []session.Snapshot) (map[string]audience, map[uint64]session
 			continue
 		}
 		a := plays[snap.Info.Stream]
-		a.viewers++
+		if snap.Info.Node == "" {
+			a.viewers++
+		} else {
+			a.nodes++
+		}
 		a.bytes += snap.Bytes
 		a.skipped += snap.Skipped
 		plays[snap.Info.Stream] = a
@@ -87,7 +92,7 @@ func streamOf(st stream.Stats, a audience, publishes map[uint64]session.Snapshot
 	out := Stream{
 		Name: string(st.Name), State: st.State.String(), Epoch: st.Epoch, Since: st.Since.UTC(),
 		SilentMS: st.Silent.Milliseconds(), Bitrate: st.Bitrate, BytesIn: st.BytesIn, TagsIn: st.TagsIn,
-		Viewers: a.viewers, BytesOut: a.bytes, SkippedTags: a.skipped,
+		Viewers: a.viewers, Nodes: a.nodes, BytesOut: a.bytes, SkippedTags: a.skipped,
 		LogBytes: st.LogBytes, LogTags: st.LogTags, DTSms: st.DTS.Milliseconds(), Drops: map[string]uint64{},
 	}
 	for r, n := range st.Drops {
@@ -101,15 +106,15 @@ func streamOf(st stream.Stats, a audience, publishes map[uint64]session.Snapshot
 	return out
 }
 
-func (s *Server) listStreams(ctx *fasthttp.RequestCtx) {
+func (n *Node) listStreams(ctx *fasthttp.RequestCtx) {
 	limit, wrong := readLimit(ctx.QueryArgs())
 	if wrong != "" {
 		fail(ctx, fasthttp.StatusBadRequest, "bad_request", wrong)
 		return
 	}
 	after, now := stream.Name(ctx.QueryArgs().Peek("after")), time.Now()
-	all := s.node.Hub.Streams()
-	plays, publishes := audiences(s.node.Table.List())
+	all := n.hub.Streams()
+	plays, publishes := audiences(n.table.List())
 	out := Streams{Streams: []Stream{}, Total: len(all)}
 	first, found := slices.BinarySearchFunc(all, after, func(st *stream.Stream, n stream.Name) int { return cmp.Compare(st.Name(), n) })
 	if found && after != "" {
@@ -120,37 +125,41 @@ func (s *Server) listStreams(ctx *fasthttp.RequestCtx) {
 			out.Next = out.Streams[limit-1].Name
 			break
 		}
-		out.Streams = append(out.Streams, streamOf(s.node.Hub.Stats(st, now), plays[string(st.Name())], publishes, now))
+		out.Streams = append(out.Streams, streamOf(n.hub.Stats(st, now), plays[string(st.Name())], publishes, now))
 	}
 	answer(ctx, out)
 }
 
 // oneStream answers for a stream, or for APP/NAME/kick.
-func (s *Server) oneStream(ctx *fasthttp.RequestCtx, path string) {
+func (n *Node) oneStream(ctx *fasthttp.RequestCtx, path string) {
 	if ctx.IsPost() {
 		name, ok := strings.CutSuffix(path, "/kick")
 		if !ok {
 			fail(ctx, fasthttp.StatusNotFound, "not_found", "POST goes to /v1/streams/APP/NAME/kick")
 			return
 		}
-		s.kickStream(ctx, name)
+		n.kickStream(ctx, name)
 		return
 	}
 	if !ctx.IsGet() && !ctx.IsHead() {
 		wrongMethod(ctx, "GET, POST")
 		return
 	}
-	st, ok := s.node.Hub.Lookup(stream.Name(path))
+	if name, ok := cutPath(path); ok {
+		n.streamPath(ctx, stream.Name(name))
+		return
+	}
+	st, ok := n.hub.Lookup(stream.Name(path))
 	if !ok {
 		fail(ctx, fasthttp.StatusNotFound, "not_found", "no such stream")
 		return
 	}
 	now := time.Now()
-	plays, publishes := audiences(s.node.Table.List())
-	answer(ctx, streamOf(s.node.Hub.Stats(st, now), plays[path], publishes, now))
+	plays, publishes := audiences(n.table.List())
+	answer(ctx, streamOf(n.hub.Stats(st, now), plays[path], publishes, now))
 }
 
-func (s *Server) kickStream(ctx *fasthttp.RequestCtx, name string) {
+func (n *Node) kickStream(ctx *fasthttp.RequestCtx, name string) {
 	who := string(ctx.QueryArgs().Peek("who"))
 	var publisher, viewers bool
 	switch who {
@@ -164,21 +173,21 @@ func (s *Server) kickStream(ctx *fasthttp.RequestCtx, name string) {
 		fail(ctx, fasthttp.StatusBadRequest, "bad_request", "who must be publisher, viewers or all")
 		return
 	}
-	var n, matching int
-	for _, snap := range s.node.Table.List() {
+	var kicked, matching int
+	for _, snap := range n.table.List() {
 		if snap.Info.Stream != name {
 			continue
 		}
 		matching++
 		pub := snap.Info.Action == session.Publish
-		if (pub && publisher || !pub && viewers) && s.node.Table.Kick(snap.ID, session.Kicked) {
-			n++
+		if (pub && publisher || !pub && viewers) && n.table.Kick(snap.ID, session.Kicked) {
+			kicked++
 		}
 	}
-	if _, ok := s.node.Hub.Lookup(stream.Name(name)); !ok && matching == 0 {
+	if _, ok := n.hub.Lookup(stream.Name(name)); !ok && matching == 0 {
 		fail(ctx, fasthttp.StatusNotFound, "not_found", "no such stream")
 		return
 	}
-	s.log.Info("stream kicked", "stream", name, "who", who, "sessions", n, "by", ctx.RemoteAddr().String(), "reason", session.Kicked.String())
-	answer(ctx, Kicked{n})
+	n.log.Info("stream kicked", "stream", name, "who", who, "sessions", kicked, "by", ctx.RemoteAddr().String(), "reason", session.Kicked.String())
+	answer(ctx, Kicked{kicked})
 }

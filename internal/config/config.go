@@ -1,13 +1,14 @@
-// Package config puts the settings of a node together: defaults, then a YAML
+// Package config puts the settings of a program together: defaults, then a YAML
 // file, then environment variables, then flags.
 //
 //	defaults  <  --config FILE  <  MILLRACE_RTMP_HANDSHAKE_TIMEOUT=5s  <  --rtmp :1935
 //
-// Each package owns its section: a Config with defaults and a Validate. A key is
-// the section, a dot and the name of the field in snake case; the environment
-// variable of rtmp.handshake_timeout is MILLRACE_ and the key in capitals with an
-// underscore for each dot. Lists stand in variables with commas between the items,
-// maps in YAML's short form ({live: [key-one, key-two]}).
+// Each program has a [Root], a struct of sections, and each package owns its
+// section: a Config with defaults and a Validate. A key is the section, a dot and
+// the name of the field in snake case; the environment variable of
+// rtmp.handshake_timeout is MILLRACE_ and the key in capitals with an underscore for
+// each dot. Lists stand in variables with commas between the items, maps in YAML's
+// short form ({live: [key-one, key-two]}).
 //
 // It is strict. Unknown keys and variables, values of the wrong kind, values out
 // of range and settings that contradict each other are errors, all told at once,
@@ -19,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -28,69 +28,18 @@ import (
 	"strings"
 	"time"
 
-	"millrace/internal/admin"
 	"millrace/internal/auth"
-	"millrace/internal/httpflv"
 	"millrace/internal/listen"
-	"millrace/internal/rtmp"
-	"millrace/internal/stream"
 )
 
-// Role is the tier of a node.
-type Role uint8
+// Root is the whole configuration of one program.
+type Root interface {
+	Node | Scheduler | Router
+	// Validate checks every section and what sections must agree on.
+	Validate() error
 
-// The roles of a node.
-const (
-	Center Role = iota // takes publishers in
-	Relay              // forwards between centers and edges
-	Edge               // serves viewers
-)
-
-var roleWords = []string{"center", "relay", "edge"}
-
-// String returns the word of r.
-func (r Role) String() string { return roleWords[r] }
-
-// MarshalText returns the word of r.
-func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads a word.
-func (r *Role) UnmarshalText(b []byte) error {
-	i := slices.Index(roleWords, string(b))
-	if i < 0 {
-		return fmt.Errorf("%q is not a role: use center, relay or edge", b)
-	}
-	*r = Role(i)
-	return nil
-}
-
-// Node is the whole configuration of one node.
-type Node struct {
-	Role Role
-	// MemoryLimit is where the garbage collector begins to work hard to stay
-	// below. Zero leaves it to the GOMEMLIMIT variable.
-	MemoryLimit int64
-
-	Address Address
-	TLS     TLS
-	Log     Log
-	Drain   Drain
-
-	Stream  stream.Config
-	Auth    auth.Config
-	Listen  listen.Config
-	RTMP    rtmp.Config
-	HTTPFLV httpflv.Config
-	Admin   admin.Config
-}
-
-// Address is where the node listens, as host:port. An empty one is not opened.
-type Address struct {
-	RTMP  string
-	RTMPS string
-	HTTP  string
-	HTTPS string
-	Admin string
+	problems() []problem
+	restart() []string // see needsRestart
 }
 
 // TLS names the files of the certificate for RTMPS and HTTPS. They are read again
@@ -113,30 +62,6 @@ type Drain struct {
 	Deadline time.Duration
 }
 
-// Default returns a stand-alone center.
-func Default() Node {
-	return Node{
-		Address: Address{RTMP: ":1935", HTTP: ":8080", Admin: "127.0.0.1:9090"},
-		Log:     Log{Format: "auto"},
-		Drain:   Drain{Deadline: 25 * time.Second},
-		Stream:  stream.DefaultConfig(),
-		Auth:    auth.DefaultConfig(),
-		Listen:  listen.DefaultConfig(),
-		RTMP:    rtmp.DefaultConfig(),
-		HTTPFLV: httpflv.DefaultConfig(),
-		Admin:   admin.DefaultConfig(),
-	}
-}
-
-// Validate checks every section and what sections must agree on.
-func (n Node) Validate() error {
-	var errs []error
-	for _, p := range n.problems() {
-		errs = append(errs, p)
-	}
-	return errors.Join(errs...)
-}
-
 // problem is what is wrong within a section, or, with an empty section, at the top.
 type problem struct {
 	section string
@@ -150,33 +75,36 @@ func (p problem) Error() string {
 	return p.section + ": " + p.err.Error()
 }
 
-func (n Node) problems() []problem {
-	sections := []struct {
-		name     string
-		validate func() error
-	}{
-		{"", n.validateTop},
-		{"address", n.Address.Validate},
-		{"tls", n.TLS.Validate},
-		{"log", n.Log.Validate},
-		{"drain", n.Drain.Validate},
-		{"stream", n.Stream.Validate},
-		{"auth", n.Auth.Validate},
-		{"listen", n.Listen.Validate},
-		{"rtmp", n.RTMP.Validate},
-		{"httpflv", n.HTTPFLV.Validate},
-		{"admin", n.Admin.Validate},
-	}
+// Unwrap returns what is wrong.
+func (p problem) Unwrap() error { return p.err }
+
+// check is a section and what checks it.
+type check struct {
+	section  string
+	validate func() error
+}
+
+// findings returns what all checks find, and then what the sections do not agree on.
+func findings(checks []check, relations []error) []problem {
 	var out []problem
-	for _, s := range sections {
-		for _, err := range split(s.validate()) {
-			out = append(out, problem{s.name, err})
+	for _, c := range checks {
+		for _, err := range split(c.validate()) {
+			out = append(out, problem{c.section, err})
 		}
 	}
-	for _, err := range n.relations() {
+	for _, err := range split(errors.Join(relations...)) {
 		out = append(out, problem{"", err})
 	}
 	return out
+}
+
+// join returns problems as one error, nil without any.
+func join(problems []problem) error {
+	var errs []error
+	for _, p := range problems {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
 }
 
 // split takes joined errors apart.
@@ -195,17 +123,21 @@ func split(err error) []error {
 	return []error{err}
 }
 
-func (n Node) validateTop() error {
-	if n.MemoryLimit != 0 && n.MemoryLimit < 64<<20 || n.MemoryLimit == math.MaxInt64 {
-		return fmt.Errorf("memory_limit is %s: use 64MiB or more, or 0 for none", FormatSize(n.MemoryLimit))
+// checkName checks a name by which programs of the cluster know one another.
+func checkName(key, value string) error {
+	if value != "" && !auth.ValidNodeID(value) {
+		return fmt.Errorf("%s is %q: use letters, digits, dots, underscores and hyphens, at most %d", key, value, auth.MaxNodeID)
 	}
 	return nil
 }
 
-// Validate checks that each address can be listened on.
-func (a Address) Validate() error {
+// listener is one address of a section of them.
+type listener struct{ key, addr string }
+
+// validateAddresses checks that each address can be listened on.
+func validateAddresses(all []listener) error {
 	var errs []error
-	for _, l := range a.all() {
+	for _, l := range all {
 		if l.addr == "" {
 			continue
 		}
@@ -216,10 +148,35 @@ func (a Address) Validate() error {
 	return errors.Join(errs...)
 }
 
-type listener struct{ key, addr string }
+// sharedPorts returns which addresses are there twice.
+func sharedPorts(all []listener) (errs []error) {
+	seen := map[string]string{}
+	for _, l := range all {
+		if _, port, err := net.SplitHostPort(l.addr); err != nil || port == "0" {
+			continue
+		}
+		if other, dup := seen[l.addr]; dup {
+			errs = append(errs, fmt.Errorf("address.%s is %s, as is address.%s: they need ports of their own", l.key, l.addr, other))
+		}
+		seen[l.addr] = l.key
+	}
+	return errs
+}
 
-func (a Address) all() []listener {
-	return []listener{{"rtmp", a.RTMP}, {"rtmps", a.RTMPS}, {"http", a.HTTP}, {"https", a.HTTPS}, {"admin", a.Admin}}
+// needsCertificate returns what is wrong with an address inside TLS.
+func needsCertificate(key, addr string, t TLS) error {
+	if t.CertFile == "" && addr != "" {
+		return fmt.Errorf("address.%s needs a certificate: set tls.cert_file and tls.key_file", key)
+	}
+	return nil
+}
+
+// needsToken returns what is wrong with an address for operators.
+func needsToken(addr, token string) error {
+	if addr != "" && token == "" && !Loopback(addr) {
+		return fmt.Errorf("address.admin is %s, which other machines can reach: set admin.token, or use 127.0.0.1", addr)
+	}
+	return nil
 }
 
 func checkAddress(s string) error {
@@ -245,6 +202,29 @@ func Loopback(addr string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// Load reads the certificate; nil when none is named.
+func (t TLS) Load() (*listen.Certificate, error) {
+	if t.CertFile == "" {
+		return nil, nil
+	}
+	c, err := listen.LoadCertificate(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return c, nil
+}
+
+// CheckKeys tells what a program would refuse of a certificate and of the keys that
+// nodes share, though all of it reads well.
+func CheckKeys(t TLS, cluster auth.ClusterConfig) error {
+	_, err := t.Load()
+	errs := []error{err}
+	if _, err := auth.NewCluster(cluster); err != nil {
+		errs = append(errs, fmt.Errorf("cluster: %w", err))
+	}
+	return errors.Join(errs...)
 }
 
 // Validate checks that both files are named or none, and that they can be read.
@@ -280,34 +260,4 @@ func (d Drain) Validate() error {
 		return fmt.Errorf("deadline is %s: use 0s to 1h", formatDuration(d.Deadline))
 	}
 	return nil
-}
-
-// relations checks what sections must agree on. Its errors name whole keys.
-func (n Node) relations() []error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-
-	if n.TLS.CertFile == "" && n.Address.RTMPS != "" {
-		bad("address.rtmps needs a certificate: set tls.cert_file and tls.key_file")
-	}
-	if n.TLS.CertFile == "" && n.Address.HTTPS != "" {
-		bad("address.https needs a certificate: set tls.cert_file and tls.key_file")
-	}
-	if n.Address.RTMP == "" && n.Address.RTMPS == "" && n.Address.HTTP == "" && n.Address.HTTPS == "" {
-		bad("address.rtmp, address.rtmps, address.http and address.https are all empty: the node would serve nobody")
-	}
-	if n.Address.Admin != "" && n.Admin.Token == "" && !Loopback(n.Address.Admin) {
-		bad("address.admin is %s, which other machines can reach: set admin.token, or use 127.0.0.1", n.Address.Admin)
-	}
-	seen := map[string]string{}
-	for _, l := range n.Address.all() {
-		if _, port, err := net.SplitHostPort(l.addr); err != nil || port == "0" {
-			continue
-		}
-		if other, dup := seen[l.addr]; dup {
-			bad("address.%s is %s, as is address.%s: they need ports of their own", l.key, l.addr, other)
-		}
-		seen[l.addr] = l.key
-	}
-	return errs
 }

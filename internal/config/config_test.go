@@ -1,55 +1,63 @@
 package config
 
 import (
-	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"testing/quick"
 	"time"
 
 	"pgregory.net/rapid"
 )
 
 func TestDefaultIsValid(t *testing.T) {
-	if err := Default().Validate(); err != nil {
+	if err := DefaultNode().Validate(); err != nil {
 		t.Error(err)
 	}
-	l, err := Load(Sources{})
-	if err != nil || !reflect.DeepEqual(l.Node, Default()) {
-		t.Errorf("nothing loaded is %+v, %v; want the default", l.Node, err)
+	l, err := Load(DefaultNode(), Sources{})
+	if err != nil || !reflect.DeepEqual(l.Config, DefaultNode()) {
+		t.Errorf("nothing loaded is %+v, %v; want the default", l.Config, err)
 	}
 }
 
 func TestSettingsHaveTheirOwnNames(t *testing.T) {
-	keys, vars := map[string]bool{}, map[string]string{}
-	for _, s := range Settings() {
-		if keys[s.Key] {
-			t.Errorf("two settings are %s", s.Key)
+	f := func(settings []Setting, want ...string) {
+		t.Helper()
+		keys, vars := map[string]bool{}, map[string]string{}
+		for _, s := range settings {
+			if keys[s.Key] {
+				t.Errorf("two settings are %s", s.Key)
+			}
+			if other := vars[s.Env]; other != "" {
+				t.Errorf("%s and %s are both %s", s.Key, other, s.Env)
+			}
+			keys[s.Key], vars[s.Env] = true, s.Key
 		}
-		if other := vars[s.Env]; other != "" {
-			t.Errorf("%s and %s are both %s", s.Key, other, s.Env)
+		for _, key := range want {
+			if !keys[key] {
+				t.Errorf("there is no setting %s", key)
+			}
 		}
-		keys[s.Key], vars[s.Env] = true, s.Key
 	}
-	for _, want := range []string{"role", "address.rtmps", "stream.log_duration", "auth.storm.first_delay"} {
-		if !keys[want] {
-			t.Errorf("there is no setting %s", want)
-		}
-	}
+	f(Settings(DefaultNode()), "role", "address.rtmps", "stream.log_duration", "auth.storm.first_delay", "admin.metric_streams", "admin.token")
+	f(Settings(DefaultScheduler()), "id", "address.dns", "admin.token", "cluster.keys", "drain.deadline")
 }
 
 // TestDefaultsReadBack sets every setting to its own default, as a file would.
 func TestDefaultsReadBack(t *testing.T) {
-	for _, s := range Settings() {
-		l, err := Load(Sources{Flags: []Flag{{"--set", s.Key, strings.Trim(s.Default, `"`)}}})
+	t.Run("node", func(t *testing.T) { defaultsReadBack(t, DefaultNode()) })
+	t.Run("scheduler", func(t *testing.T) { defaultsReadBack(t, schedulerOf(t)) })
+}
+
+func defaultsReadBack[R Root](t *testing.T, def R) {
+	for _, s := range Settings(def) {
+		l, err := Load(def, Sources{Flags: []Flag{{"--set", s.Key, strings.Trim(s.Default, `"`)}}})
 		if err != nil {
 			t.Errorf("%s: %s: %v", s.Key, s.Default, err)
 			continue
 		}
-		if got, want := l.Node, Default(); len(Changes(want, got)) > 0 && s.Default != "[]" && s.Default != "{}" {
-			t.Errorf("%s: %s reads back as %+v", s.Key, s.Default, Changes(want, got))
+		if got := l.Config; len(Changes(def, got)) > 0 && s.Default != "[]" && s.Default != "{}" {
+			t.Errorf("%s: %s reads back as %+v", s.Key, s.Default, Changes(def, got))
 		}
 	}
 }
@@ -57,9 +65,13 @@ func TestDefaultsReadBack(t *testing.T) {
 // TestNumbersHaveRanges holds every package to it: no number and no duration may
 // be negative or endless, and the error says which key and which range.
 func TestNumbersHaveRanges(t *testing.T) {
-	node := reflect.ValueOf(Default())
-	for _, s := range Settings() {
-		v := node.FieldByIndex(s.index)
+	t.Run("node", func(t *testing.T) { numbersHaveRanges(t, DefaultNode()) })
+	t.Run("scheduler", func(t *testing.T) { numbersHaveRanges(t, schedulerOf(t)) })
+}
+
+func numbersHaveRanges[R Root](t *testing.T, def R) {
+	for _, s := range Settings(def) {
+		v := reflect.ValueOf(def).FieldByIndex(s.index)
 		if !v.CanInt() || isText(v.Type()) {
 			continue
 		}
@@ -68,7 +80,7 @@ func TestNumbersHaveRanges(t *testing.T) {
 			texts = []string{"-1s", "100000h"}
 		}
 		for _, text := range texts {
-			_, err := Load(Sources{Flags: []Flag{{"--set", s.Key, text}}})
+			_, err := Load(def, Sources{Flags: []Flag{{"--set", s.Key, text}}})
 			if err == nil {
 				t.Errorf("%s: %s is accepted", s.Key, text)
 				continue
@@ -100,54 +112,6 @@ func TestSnake(t *testing.T) {
 	f("", "")
 }
 
-func TestSizes(t *testing.T) {
-	f := func(text string, want int64, ok bool) {
-		t.Helper()
-		got, err := ParseSize(text)
-		if (err == nil) != ok || got != want {
-			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
-		}
-	}
-	f("0", 0, true)
-	f("4096", 4096, true)
-	f("512B", 512, true)
-	f("8MB", 8e6, true)
-	f("8MiB", 8<<20, true)
-	f("8 MiB", 8<<20, true)
-	f("1.5GiB", 3<<29, true)
-	f("64kB", 64000, true)
-	f("64KB", 64000, true)
-	f("1TiB", 1<<40, true)
-	f("-1MB", -1e6, true) // the package that owns the setting refuses it
-	f("", 0, false)
-	f("MB", 0, false)
-	f("1.5", 0, false)
-	f("8M", 0, false)
-	f("8mb", 0, false)
-	f("1e3MB", 0, false)
-	f("0x10", 0, false)
-	f("NaNMB", 0, false)
-	f("InfMB", 0, false)
-	f("9223372036854775807", math.MaxInt64, true)
-	f("9223372036854775807kB", 0, false)
-	f("99999999999999999999.0TiB", 0, false)
-
-	if err := quick.Check(func(n int64) bool {
-		got, err := ParseSize(FormatSize(n))
-		return err == nil && got == n
-	}, nil); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestFormatSize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 1: "1", 1000: "1kB", 1024: "1KiB", 8e6: "8MB", 8 << 20: "8MiB", 60_000: "60kB", 1001: "1001"} {
-		if got := FormatSize(n); got != want {
-			t.Errorf("FormatSize(%d) = %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 5 * time.Second: "5s", time.Minute: "1m", 90 * time.Second: "1m30s", time.Hour: "1h",
@@ -165,25 +129,6 @@ func TestFormatDuration(t *testing.T) {
 	})
 }
 
-func TestDistance(t *testing.T) {
-	f := func(a, b string, want int) {
-		t.Helper()
-		if got := distance(a, b); got != want {
-			t.Errorf("distance(%q, %q) = %d, want %d", a, b, got, want)
-		}
-		if got := distance(b, a); got != want {
-			t.Errorf("distance(%q, %q) = %d, want %d", b, a, got, want)
-		}
-	}
-	f("", "", 0)
-	f("grace", "grace", 0)
-	f("grase", "grace", 1)
-	f("garce", "grace", 1)
-	f("grac", "grace", 1)
-	f("", "abc", 3)
-	f("kitten", "sitting", 3)
-}
-
 func TestLoopback(t *testing.T) {
 	for addr, want := range map[string]bool{
 		"127.0.0.1:9090": true, "[::1]:9090": true, "localhost:9090": true, "127.9.9.9:1": true, "[::ffff:127.0.0.1]:1": true,
@@ -196,8 +141,8 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	old := Default()
-	now := Default()
+	old := DefaultNode()
+	now := DefaultNode()
 	now.Role = Edge
 	now.Stream.Grace = time.Minute
 	now.Stream.LogBytes = 64 << 20
@@ -206,7 +151,7 @@ func TestChanges(t *testing.T) {
 	got := Changes(old, now)
 	want := []Change{
 		{"role", "center", "edge", true},
-		{"address.http", `":8080"`, `":8081"`, true},
+		{"address.http", ":8080", ":8081", true},
 		{"stream.log_bytes", "32MiB", "64MiB", false},
 		{"stream.grace", "15s", "1m", false},
 		{"auth.publish_keys", "(secret)", "(secret)", false},
@@ -228,9 +173,14 @@ func TestChanges(t *testing.T) {
 }
 
 func TestRestartNamesSettings(t *testing.T) {
-	for _, r := range restart {
-		if !slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == r || strings.HasPrefix(s.Key, r+".") }) {
-			t.Errorf("%s is no setting and no section", r)
+	f := func(restart []string, settings []Setting) {
+		t.Helper()
+		for _, r := range restart {
+			if !slices.ContainsFunc(settings, func(s Setting) bool { return s.Key == r || strings.HasPrefix(s.Key, r+".") }) {
+				t.Errorf("%s is no setting and no section", r)
+			}
 		}
 	}
+	f(DefaultNode().restart(), Settings(DefaultNode()))
+	f(DefaultScheduler().restart(), Settings(DefaultScheduler()))
 }

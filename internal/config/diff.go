@@ -1,6 +1,7 @@
 package config
 
 import (
+	"log/slog"
 	"reflect"
 	"strings"
 )
@@ -8,18 +9,13 @@ import (
 // Change is one setting that differs between two configurations.
 type Change struct {
 	Key      string
-	Old, New string // as in a file; "(secret)" where they must not be shown
+	Old, New string // as in a file, but without quotes; "(secret)" where they must not be shown
 	Restart  bool   // it takes effect at the next start only
 }
 
-// restart are the sections and keys that a reload leaves as they are: what was
-// opened, sized or started with them stays.
-var restart = []string{
-	"role", "address", "tls", "log.format", "httpflv.shards", "httpflv.read_timeout", "httpflv.idle_timeout",
-}
-
-// needsRestart reports whether key is, or is below, an entry of restart.
-func needsRestart(key string) bool {
+// needsRestart reports whether key is, or is below, one of the sections and keys that
+// a reload leaves as they are.
+func needsRestart(restart []string, key string) bool {
 	for _, r := range restart {
 		if key == r || strings.HasPrefix(key, r+".") {
 			return true
@@ -29,31 +25,47 @@ func needsRestart(key string) bool {
 }
 
 // Changes returns the settings that differ, in the order of Settings.
-func Changes(old, now Node) []Change {
+func Changes[R Root](old, now R) []Change {
 	var out []Change
 	a, b := reflect.ValueOf(old), reflect.ValueOf(now)
-	for _, s := range Settings() {
+	for _, s := range Settings(old) {
 		x, y := a.FieldByIndex(s.index), b.FieldByIndex(s.index)
 		if reflect.DeepEqual(x.Interface(), y.Interface()) {
 			continue
 		}
-		c := Change{Key: s.Key, Restart: needsRestart(s.Key)}
+		c := Change{Key: s.Key, Restart: needsRestart(old.restart(), s.Key)}
 		if c.Old, c.New = "(secret)", "(secret)"; !s.Secret {
-			c.Old, c.New = format(x, s.size), format(y, s.size)
+			c.Old, c.New = formatWith(x, s.size, bare), formatWith(y, s.size, bare)
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
+// Tell logs changes, and returns how many are in force without a restart.
+func Tell(log *slog.Logger, changes []Change) (inForce int) {
+	for _, c := range changes {
+		if c.Restart {
+			log.Warn("changed, but only a restart puts it in force", "setting", c.Key, "old", c.Old, "new", c.New)
+			continue
+		}
+		inForce++
+		log.Info("changed", "setting", c.Key, "old", c.Old, "new", c.New)
+	}
+	return inForce
+}
+
 // Keep returns now with the settings that need a restart as they were in old:
 // what is really in force after a reload.
-func Keep(old, now Node) Node {
+func Keep[R Root](old, now R) R {
 	a, b := reflect.ValueOf(old), reflect.ValueOf(&now).Elem()
-	for _, s := range Settings() {
-		if needsRestart(s.Key) {
+	for _, s := range Settings(old) {
+		if needsRestart(old.restart(), s.Key) {
 			b.FieldByIndex(s.index).Set(a.FieldByIndex(s.index))
 		}
 	}
 	return now
 }
+
+// bare is the text as it is: what shows it has quotes of its own.
+func bare(s string) string { return s }

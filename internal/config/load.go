@@ -1,15 +1,21 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
+
+	"millrace/internal/document"
 )
 
 // Flag is a setting given on the command line.
@@ -27,41 +33,41 @@ type Sources struct {
 }
 
 // Loaded is a valid configuration and where its values came from.
-type Loaded struct {
-	Node
+type Loaded[R Root] struct {
+	Config  R
 	origins map[string]Origin
 }
 
 // Origin returns where the value of key came from; its Name is "" for a default.
-func (l Loaded) Origin(key string) Origin { return l.origins[key] }
+func (l Loaded[R]) Origin(key string) Origin { return l.origins[key] }
 
-// Load reads all sources and checks the result. The error joins everything that
-// is wrong, each with its origin. It reads files and nothing else.
-func Load(src Sources) (Loaded, error) {
-	l := Loaded{Node: Default(), origins: map[string]Origin{}}
-	var errs []error
-	merged, settings := koanf.New("."), Settings()
+// Load reads all sources on top of def and checks the result. The error joins
+// everything that is wrong, each with its origin. It reads files and nothing else.
+func Load[R Root](def R, src Sources) (Loaded[R], error) {
+	l := Loaded[R]{Config: def, origins: map[string]Origin{}}
+	var faults []fault
+	merged, settings := koanf.New("."), Settings(def)
 
 	if src.File != "" {
-		doc := &document{file: src.File, settings: settings}
-		if err := merged.Load(file.Provider(src.File), doc); err != nil {
-			return Loaded{}, inFile(src.File, err)
+		doc := &yamlFile{file: src.File, settings: settings}
+		if err := merged.Load(content(src.File), doc); err != nil {
+			return Loaded[R]{}, inFile(src.File, err)
 		}
-		errs = append(errs, doc.problems...)
+		faults = append(faults, doc.problems...)
 	}
 	vars := &environment{settings: settings}
 	if err := merged.Load(vars.provider(src.Environ), nil); err != nil {
-		return Loaded{}, err
+		return Loaded[R]{}, err
 	}
-	errs = append(errs, vars.problems...)
+	faults = append(faults, vars.problems...)
 	for _, f := range src.Flags {
 		v, err := flagValue(f, settings)
 		if err != nil {
-			errs = append(errs, err)
+			faults = append(faults, fault{Origin{Name: f.Name}, sectionOf(f.Key), err})
 			continue
 		}
 		if err := merged.Set(f.Key, v); err != nil {
-			return Loaded{}, err
+			return Loaded[R]{}, err
 		}
 	}
 
@@ -71,32 +77,97 @@ func Load(src Sources) (Loaded, error) {
 			continue
 		}
 		l.origins[s.Key] = v.Origin
-		if err := set(reflect.ValueOf(&l.Node).Elem().FieldByIndex(s.index), v.Raw, s.size); err != nil {
-			errs = append(errs, fmt.Errorf("%v: %s: %w", v.Origin, s.Key, err))
+		if err := set(reflect.ValueOf(&l.Config).Elem().FieldByIndex(s.index), v.Raw, s.size); err != nil {
+			faults = append(faults, fault{v.Origin, sectionOf(s.Key), fmt.Errorf("%s: %w", s.Key, err)})
 		}
 	}
-	if len(errs) == 0 { // else the ranges would be told of values that are not meant
-		for _, p := range l.problems() {
-			errs = append(errs, l.located(p, src.File, settings))
+	faults = append(faults, l.ranges(faults, src.File, settings)...)
+	if len(faults) == 0 {
+		return l, nil
+	}
+	slices.SortStableFunc(faults, func(a, b fault) int { return cmp.Compare(a.rank(src.File), b.rank(src.File)) })
+	errs := make([]error, len(faults))
+	for i, f := range faults {
+		errs[i] = f
+	}
+	return Loaded[R]{}, errors.Join(errs...)
+}
+
+// ranges returns what Validate has to say of values that were read. Of a section
+// in which others could not be read it says nothing: it would be of values that are
+// not meant.
+func (l Loaded[R]) ranges(unread []fault, file string, settings []Setting) (out []fault) {
+	for _, p := range l.Config.problems() {
+		top, _, _ := strings.Cut(p.section, ".")
+		if p.section == "" && len(unread) > 0 {
+			continue
 		}
+		if slices.ContainsFunc(unread, func(f fault) bool { return f.section == top }) {
+			continue
+		}
+		out = append(out, l.located(p, file, settings))
 	}
-	if len(errs) > 0 {
-		return Loaded{}, errors.Join(errs...)
+	return out
+}
+
+// sectionOf returns the section at the top of the file that key is in, or "".
+func sectionOf(key string) string {
+	section, _, ok := strings.Cut(key, ".")
+	if !ok {
+		return ""
 	}
-	return l, nil
+	return section
+}
+
+// rank is where the fault comes in what is told: by line, then those of the file
+// without a line, then variables, then flags.
+func (f fault) rank(file string) int {
+	switch {
+	case strings.HasPrefix(f.Name, "-"):
+		return math.MaxInt
+	case f.Name != file:
+		return math.MaxInt - 1
+	case f.Line == 0:
+		return math.MaxInt - 2
+	}
+	return f.Line
 }
 
 // inFile makes sure that err names the file.
 func inFile(name string, err error) error {
 	if strings.Contains(err.Error(), name) {
-		return err
+		return fault{Origin{}, "", err}
 	}
-	return fmt.Errorf("%s: %w", name, err)
+	return fault{Origin{Name: name}, "", err}
 }
+
+// maxFile is how big a file of settings may be: 4,096 addresses in each of the six
+// lists of them are half of it.
+const maxFile = 1 << 20
+
+// content is the name of a file, as what koanf reads from.
+type content string
+
+// ReadBytes returns what is in the file.
+func (c content) ReadBytes() ([]byte, error) {
+	f, err := os.Open(string(c))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("has more than %d bytes: is it the right file?", maxFile)
+	}
+	return b, err
+}
+
+// Read is not what the file is for.
+func (c content) Read() (map[string]any, error) { return nil, errors.ErrUnsupported }
 
 // located puts in front of p where the value came from that it complains about:
 // the first key in its text that somebody has set.
-func (l Loaded) located(p problem, file string, settings []Setting) error {
+func (l Loaded[R]) located(p problem, file string, settings []Setting) fault {
 	text := p.err.Error()
 	best, first := "", len(text)
 	for _, s := range settings {
@@ -115,12 +186,9 @@ func (l Loaded) located(p problem, file string, settings []Setting) error {
 		}
 	}
 	if best != "" {
-		return fmt.Errorf("%v: %w", l.origins[best], p)
+		return fault{l.origins[best], p.section, p}
 	}
-	if file != "" {
-		return fmt.Errorf("%s: %w", file, p)
-	}
-	return p
+	return fault{Origin{Name: file}, p.section, p}
 }
 
 // findWord returns where text has key as a word, not as a part of a longer one,
@@ -148,7 +216,7 @@ func findWord(text, key string) int {
 // environment reads the variables that are settings.
 type environment struct {
 	settings []Setting
-	problems []error
+	problems []fault
 }
 
 // notSettings are variables with our prefix that belong to the program, not to
@@ -177,13 +245,13 @@ func (e *environment) setting(name, text string) (string, any) {
 		}
 		raw, err := flow(text)
 		if err != nil {
-			e.problems = append(e.problems, fmt.Errorf("%s: %w", name, err))
+			e.problems = append(e.problems, fault{Origin{Name: name}, sectionOf(s.Key), err})
 			return "", nil
 		}
 		return s.Key, value{raw, Origin{Name: name}}
 	}
 	if !notSettings.MatchString(name) {
-		e.problems = append(e.problems, fmt.Errorf("%s: %w", name, unknown("variable", name, names)))
+		e.problems = append(e.problems, fault{Origin{Name: name}, "", document.Unknown("variable", name, names)})
 	}
 	return "", nil
 }
@@ -197,15 +265,15 @@ func flagValue(f Flag, settings []Setting) (value, error) {
 		}
 		raw, err := flow(f.Text)
 		if err != nil {
-			return value{}, fmt.Errorf("%s: %w", f.Name, err)
+			return value{}, err
 		}
 		return value{raw, Origin{Name: f.Name}}, nil
 	}
-	return value{}, fmt.Errorf("%s: %w", f.Name, unknown("setting", f.Key, keys))
+	return value{}, document.Unknown("setting", f.Key, keys)
 }
 
-// FileFromEnv returns where the file is when no flag says so.
-func FileFromEnv(environ []string) string {
+// fileFromEnv returns where the file is when no flag says so.
+func fileFromEnv(environ []string) string {
 	for _, e := range environ {
 		if name, ok := strings.CutPrefix(e, EnvPrefix+"CONFIG="); ok {
 			return name
@@ -221,4 +289,51 @@ func ParseFlag(name, text string) (Flag, error) {
 		return Flag{}, fmt.Errorf("%s: %q is not of the form KEY=VALUE, such as stream.grace=5s", name, text)
 	}
 	return Flag{Name: name + " " + key, Key: strings.TrimSpace(key), Text: strings.TrimSpace(val)}, nil
+}
+
+// From returns sources of a file, which may also be named by a variable, and of the
+// environment.
+func From(file string, environ []string) Sources {
+	return Sources{File: cmp.Or(file, fileFromEnv(environ)), Environ: environ}
+}
+
+// Add adds a flag that sets key, if it was given.
+func (s *Sources) Add(flag, key string, text *string) {
+	if text != nil {
+		s.Flags = append(s.Flags, Flag{Name: flag, Key: key, Text: *text})
+	}
+}
+
+// AddList adds a flag that was given once for each item of the list key.
+func (s *Sources) AddList(flag, key string, items []string) {
+	if len(items) > 0 {
+		text := strings.Join(items, ",")
+		s.Add(flag, key, &text)
+	}
+}
+
+// AddSettings adds a flag that sets what it says: KEY=VALUE.
+func (s *Sources) AddSettings(flag string, texts []string) error {
+	for _, text := range texts {
+		f, err := ParseFlag(flag, text)
+		if err != nil {
+			return err
+		}
+		s.Flags = append(s.Flags, f)
+	}
+	return nil
+}
+
+// Reload is Load for a program that runs: a file that could hold it up is not read.
+func Reload[R Root](def R, src Sources) (Loaded[R], error) {
+	if src.File != "" {
+		i, err := os.Stat(src.File)
+		if err == nil && !i.Mode().IsRegular() {
+			err = fmt.Errorf("%s is no regular file, which is all that is read again", src.File)
+		}
+		if err != nil {
+			return Loaded[R]{}, err
+		}
+	}
+	return Load(def, src)
 }

@@ -31,7 +31,7 @@ func TestFiles(t *testing.T) {
 			if bad != strings.HasSuffix(name, ".bad.yaml") {
 				t.Fatalf("the name and the first line %q disagree", first)
 			}
-			_, err = Load(Sources{File: name})
+			_, err = Load(DefaultNode(), Sources{File: name})
 			switch {
 			case !bad && err != nil:
 				t.Errorf("got %v", err)
@@ -45,7 +45,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestEveryKindOfValue(t *testing.T) {
-	l, err := Load(Sources{File: "testdata/every-kind.good.yaml"})
+	l, err := Load(DefaultNode(), Sources{File: "testdata/every-kind.good.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,19 +55,19 @@ func TestEveryKindOfValue(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
-	f("role", l.Role, Relay)
-	f("memory_limit", l.MemoryLimit, int64(3<<29))
-	f("address.rtmp", l.Address.RTMP, "[::1]:1935")
-	f("address.admin", l.Address.Admin, "")
-	f("drain.deadline", l.Drain.Deadline, 90*time.Second)
-	f("stream.log_bytes", l.Stream.LogBytes, int64(64<<20))
-	f("stream.viewer_bytes", l.Stream.ViewerBytes, int64(4e6))
-	f("stream.grace", l.Stream.Grace, 15*time.Second)
+	f("role", l.Config.Role, Relay)
+	f("memory_limit", l.Config.MemoryLimit, int64(3<<29))
+	f("address.rtmp", l.Config.Address.RTMP, "[::1]:1935")
+	f("address.admin", l.Config.Address.Admin, "")
+	f("drain.deadline", l.Config.Drain.Deadline, 90*time.Second)
+	f("stream.log_bytes", l.Config.Stream.LogBytes, int64(64<<20))
+	f("stream.viewer_bytes", l.Config.Stream.ViewerBytes, int64(4e6))
+	f("stream.grace", l.Config.Stream.Grace, 15*time.Second)
 	// A key of digits keeps its zero; one that looks like a number stays text.
-	f("auth.publish_keys", l.Auth.PublishKeys, map[string][]string{"live": {"0123456", "key-number-two"}, "*": {"1e5678"}})
-	f("auth.end_at_expiry", l.Auth.EndAtExpiry, true)
-	f("auth.storm.free", l.Auth.Storm.Free, 5)
-	f("auth.storm.held", l.Auth.Storm.Held, Default().Auth.Storm.Held)
+	f("auth.publish_keys", l.Config.Auth.PublishKeys, map[string][]string{"live": {"0123456", "key-number-two"}, "*": {"1e5678"}})
+	f("auth.end_at_expiry", l.Config.Auth.EndAtExpiry, true)
+	f("auth.storm.free", l.Config.Auth.Storm.Free, 5)
+	f("auth.storm.held", l.Config.Auth.Storm.Held, DefaultNode().Auth.Storm.Held)
 	if got := l.Origin("auth.storm.free").String(); got != "testdata/every-kind.good.yaml:22" {
 		t.Errorf("origin of auth.storm.free = %s", got)
 	}
@@ -82,7 +82,7 @@ func TestPrecedence(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Load(Sources{
+	l, err := Load(DefaultNode(), Sources{
 		File:    path,
 		Environ: []string{"HOME=/root", "MILLRACE_STREAM_GRACE=2s", "MILLRACE_LOG_LEVEL=warn", "MILLRACE_AUTH_PUBLISH_KEYS={vod: [from-env]}"},
 		Flags:   []Flag{{"--log-level", "log.level", "error"}},
@@ -90,11 +90,11 @@ func TestPrecedence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Stream.MaxStreams != 1 || l.Stream.Grace != 2*time.Second || l.Log.Level.String() != "ERROR" || l.Stream.ViewerDelay != 5*time.Second {
-		t.Errorf("got %+v, level %v: want file < variable < flag", l.Stream, l.Log.Level)
+	if l.Config.Stream.MaxStreams != 1 || l.Config.Stream.Grace != 2*time.Second || l.Config.Log.Level.String() != "ERROR" || l.Config.Stream.ViewerDelay != 5*time.Second {
+		t.Errorf("got %+v, level %v: want file < variable < flag", l.Config.Stream, l.Config.Log.Level)
 	}
-	if want := map[string][]string{"vod": {"from-env"}}; !reflect.DeepEqual(l.Auth.PublishKeys, want) {
-		t.Errorf("publish_keys = %v, want %v: a later source replaces a map", l.Auth.PublishKeys, want)
+	if want := map[string][]string{"vod": {"from-env"}}; !reflect.DeepEqual(l.Config.Auth.PublishKeys, want) {
+		t.Errorf("publish_keys = %v, want %v: a later source replaces a map", l.Config.Auth.PublishKeys, want)
 	}
 	for key, want := range map[string]string{
 		"stream.max_streams": path + ":3", "stream.grace": "MILLRACE_STREAM_GRACE", "log.level": "--log-level",
@@ -108,7 +108,7 @@ func TestPrecedence(t *testing.T) {
 func TestVariables(t *testing.T) {
 	f := func(variable, want string) {
 		t.Helper()
-		_, err := Load(Sources{Environ: []string{variable}})
+		_, err := Load(DefaultNode(), Sources{Environ: []string{variable}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", variable, err, want)
 		}
@@ -134,7 +134,7 @@ func TestVariables(t *testing.T) {
 func TestFlags(t *testing.T) {
 	f := func(flag Flag, want string) {
 		t.Helper()
-		_, err := Load(Sources{Flags: []Flag{flag}})
+		_, err := Load(DefaultNode(), Sources{Flags: []Flag{flag}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v: got %v, want %q", flag, err, want)
 		}
@@ -142,12 +142,15 @@ func TestFlags(t *testing.T) {
 	f(Flag{"--role", "role", "edge"}, "")
 	f(Flag{"--role", "role", "hub"}, `--role: role: "hub" is not a role: use center, relay or edge`)
 	f(Flag{"--rtmp", "address.rtmp", "nowhere"}, `--rtmp: address: rtmp is "nowhere": use host:port`)
+	f(Flag{"--http", "address.http", "[::1]:8080"}, "")
+	f(Flag{"--http", "address.http", "[fe80::1%eth0]:8080"}, "")
+	f(Flag{"--http", "address.http", "[::1:8080"}, "--http: yaml:")
 	f(Flag{"--set", "stream.grase", "1s"}, `--set: unknown setting "stream.grase"; did you mean "stream.grace"?`)
 	f(Flag{"--set", "auth.deny_play", "[1"}, "--set: yaml:")
 }
 
 func TestAllProblemsAtOnce(t *testing.T) {
-	_, err := Load(Sources{
+	_, err := Load(DefaultNode(), Sources{
 		Environ: []string{"MILLRACE_NONSENSE=1", "MILLRACE_STREAM_GRACE=x"},
 		Flags:   []Flag{{"--role", "role", "hub"}},
 	})
@@ -161,8 +164,29 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
+// TestProblemsInOrder: those of the file by line, also what is out of range beside
+// what cannot be read; but of a section that was not read wholly only the latter.
+func TestProblemsInOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node.yaml")
+	text := "log:\n  level: loud\ndrain:\n  deadline: 2h\nstream:\n  grace: soon\n  viewer_delay: 1ms\naddress:\n  rtmp: \"1935\"\n  htpp: :80\nrtmp:\n  handshake_timeout: 0s\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(DefaultNode(), Sources{File: path, Environ: []string{"MILLRACE_STREAM_MAX_STREAMS=x"}, Flags: []Flag{{"--role", "role", "hub"}}})
+	want := []string{":2: log.level", ":4: drain: deadline", ":6: stream.grace", ":10: address: unknown key", ":12: rtmp: handshake_timeout", "MILLRACE_STREAM_MAX_STREAMS: ", "--role: "}
+	got := strings.Split(err.Error(), "\n")
+	if len(got) != len(want) {
+		t.Fatalf("%d lines, want %d:\n%v", len(got), len(want), err)
+	}
+	for i := range want {
+		if !strings.HasPrefix(strings.TrimPrefix(got[i], path), want[i]) {
+			t.Errorf("line %d is %q, want %q", i+1, got[i], want[i])
+		}
+	}
+}
+
 func TestMissingFile(t *testing.T) {
-	_, err := Load(Sources{File: "testdata/nowhere.yaml"})
+	_, err := Load(DefaultNode(), Sources{File: "testdata/nowhere.yaml"})
 	if err == nil || !strings.Contains(err.Error(), "testdata/nowhere.yaml") || !os.IsNotExist(unwrapAll(err)) {
 		t.Errorf("got %v", err)
 	}
@@ -183,7 +207,7 @@ func unwrapAll(err error) error {
 }
 
 func TestSecretsStayOutOfErrors(t *testing.T) {
-	_, err := Load(Sources{Environ: []string{"MILLRACE_AUTH_PUBLISH_KEYS={live: [hush]}", "MILLRACE_AUTH_PLAY_SECRETS=hushhush"}})
+	_, err := Load(DefaultNode(), Sources{Environ: []string{"MILLRACE_AUTH_PUBLISH_KEYS={live: [hush]}", "MILLRACE_AUTH_PLAY_SECRETS=hushhush"}})
 	if err == nil || strings.Contains(err.Error(), "hush") {
 		t.Errorf("got %v", err)
 	}
@@ -218,14 +242,14 @@ func FuzzFile(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	settings := Settings()
+	settings := Settings(DefaultNode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d := &document{file: "fuzz.yaml", settings: settings}
+		d := &yamlFile{file: "fuzz.yaml", settings: settings}
 		got, err := d.Unmarshal(b)
 		if err != nil {
 			return
 		}
-		def := Default()
+		def := DefaultNode()
 		node := reflect.ValueOf(&def).Elem()
 		for _, s := range settings {
 			at := got
@@ -241,4 +265,30 @@ func FuzzFile(f *testing.F) {
 		}
 		_ = def.Validate()
 	})
+}
+
+// TestLongText: what is wrong is told in a few lines, however much of it there is.
+func TestLongText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node.yaml")
+	f := func(text string, want ...string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(DefaultNode(), Sources{File: path})
+		if err == nil || len(err.Error()) > 1000 {
+			t.Fatalf("got %.2000v, want a short error", err)
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("got %v, want %q", err, w)
+			}
+		}
+	}
+	long := strings.Repeat("x", 600_000)
+	f("log:\n  level: "+long, path+":2: log.level: \"xxx", "bytes) …xxx", "is not a level: use debug")
+	f("log:\n  format: "+long, path+":2: log: format is")
+	f(long+": 1", path)
+	f("log:\n  level: \"\\q"+long, path)
+	f("# "+long+long, path+": has more than 1048576 bytes")
 }

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"millrace/internal/control"
 )
 
 const (
@@ -15,11 +18,12 @@ const (
 	marker  = "# ---------------------------------------------------------------- every setting\n"
 )
 
+// roles have a sample each, with the same list of settings.
 var roles = []string{"center", "relay", "edge"}
 
-func sample(t *testing.T, role string) string {
+func sample(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(samples, role+".yaml"))
+	b, err := os.ReadFile(filepath.Join(samples, name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,30 +32,43 @@ func sample(t *testing.T, role string) string {
 
 // commented returns the list of settings of a sample, without the lines that set
 // something.
-func commented(t *testing.T, role string) string {
+func commented(t *testing.T, name string) string {
 	t.Helper()
-	_, list, ok := strings.Cut(sample(t, role), marker)
+	_, list, ok := strings.Cut(sample(t, name), marker)
 	if !ok {
-		t.Fatalf("%s.yaml has no list of settings", role)
+		t.Fatalf("%s.yaml has no list of settings", name)
 	}
 	return regexp.MustCompile(`(?m)^ *[a-z_]+: .*\n`).ReplaceAllString(list, "")
 }
 
 // TestSamplesLoad loads each sample as it stands.
 func TestSamplesLoad(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(samples, "*.yaml"))
-	if err != nil || len(files) != len(roles) {
-		t.Fatalf("samples are %v: %v", files, err)
-	}
 	for _, role := range roles {
-		l, err := Load(Sources{File: filepath.Join(samples, role+".yaml")})
+		l, err := Load(DefaultNode(), Sources{File: filepath.Join(samples, role+".yaml")})
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if got := l.Role.String(); got != role {
+		if got := l.Config.Role.String(); got != role {
 			t.Errorf("%s.yaml is for role %s", role, got)
 		}
+	}
+	l, err := Load(DefaultScheduler(), Sources{File: filepath.Join(samples, "scheduler.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := l.Config.Files
+	for _, name := range []*string{&files.Nodes, &files.Domains, &files.Coverage} {
+		*name = filepath.Join(samples, "..", *name)
+	}
+	contents, err := files.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := control.NewBundle("sample", 1, time.Unix(1, 0), contents); err != nil {
+		t.Error(err)
+	} else if _, err := b.Compile(nil); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -109,9 +126,36 @@ func list(t *testing.T, text string) map[string]shown {
 // TestSamplesShowEverySetting wants each setting there with its default, what it
 // trades and its range, and the line to load as the default once uncommented.
 func TestSamplesShowEverySetting(t *testing.T) {
-	tail := commented(t, "center")
+	t.Run("node", func(t *testing.T) { showsEverySetting(t, "center", DefaultNode()) })
+	t.Run("scheduler", func(t *testing.T) { showsEverySetting(t, "scheduler", schedulerOf(t)) })
+	t.Run("router", func(t *testing.T) { showsEverySetting(t, "router", routerOf(t)) })
+}
+
+// schedulerOf returns the defaults of a scheduler with what its sample sets, without
+// which it is not valid.
+func schedulerOf(t *testing.T) Scheduler {
+	t.Helper()
+	l, err := Load(DefaultScheduler(), Sources{File: filepath.Join(samples, "scheduler.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Config
+}
+
+// routerOf is schedulerOf for a router.
+func routerOf(t *testing.T) Router {
+	t.Helper()
+	l, err := Load(DefaultRouter(), Sources{File: filepath.Join(samples, "router.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Config
+}
+
+func showsEverySetting[R Root](t *testing.T, name string, def R) {
+	tail := commented(t, name)
 	got := list(t, tail)
-	for _, s := range Settings() {
+	for _, s := range Settings(def) {
 		have, ok := got[s.Key]
 		if !ok {
 			t.Errorf("%s is missing: show it as #%s: %s", s.Key, s.Name(), s.Default)
@@ -124,22 +168,22 @@ func TestSamplesShowEverySetting(t *testing.T) {
 		if !strings.Contains(have.prose, "Range: ") {
 			t.Errorf("%s: the comment gives no range: %q", s.Key, have.prose)
 		}
-		if needsRestart(s.Key) && s.Section() != "address" && !strings.Contains(have.prose, "Needs a restart") {
+		if needsRestart(def.restart(), s.Key) && s.Section() != "address" && !strings.Contains(have.prose, "Needs a restart") {
 			t.Errorf("%s: the comment does not say that it needs a restart", s.Key)
 		}
 		lines := strings.Split(tail, "\n")
 		lines[have.line] = strings.Replace(lines[have.line], "#", "", 1)
-		path := filepath.Join(t.TempDir(), "node.yaml")
+		path := filepath.Join(t.TempDir(), "settings.yaml")
 		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, err := Load(Sources{File: path})
+		l, err := Load(def, Sources{File: path})
 		if err != nil {
 			t.Errorf("%s uncommented: %v", s.Key, err)
 			continue
 		}
-		if !reflect.DeepEqual(l.Node, Default()) {
-			t.Errorf("%s uncommented changes %+v", s.Key, Changes(Default(), l.Node))
+		if !reflect.DeepEqual(l.Config, def) {
+			t.Errorf("%s uncommented changes %+v", s.Key, Changes(def, l.Config))
 		}
 		if l.Origin(s.Key).Name != path {
 			t.Errorf("%s uncommented is not read as %s", have.value, s.Key)
@@ -150,54 +194,60 @@ func TestSamplesShowEverySetting(t *testing.T) {
 	}
 }
 
+// neighbours are the settings that an end of a range depends on: they move along.
+var neighbours = map[string]Flag{
+	"stream.viewer_delay":    {"--set", "stream.log_duration", "2m"},
+	"stream.log_bytes":       {"--set", "stream.viewer_bytes", "64KiB"},
+	"rtmp.message_bytes":     {"--set", "rtmp.partial_bytes", "1GiB"},
+	"httpflv.merge_min":      {"--set", "httpflv.merge_max", "2s"},
+	"auth.storm.first_delay": {"--set", "auth.storm.max_delay", "30s"},
+	"fleet.alive":            {"--set", "fleet.grace", "1m"},
+}
+
 // TestSamplesTellTheRange tries both ends of every range in the samples that is
 // given in figures, and one step beyond.
 func TestSamplesTellTheRange(t *testing.T) {
+	t.Run("node", func(t *testing.T) { tellsTheRange(t, "center", DefaultNode(), 30) })
+	t.Run("scheduler", func(t *testing.T) { tellsTheRange(t, "scheduler", schedulerOf(t), 10) })
+	t.Run("router", func(t *testing.T) { tellsTheRange(t, "router", routerOf(t), 30) })
+}
+
+func tellsTheRange[R Root](t *testing.T, name string, def R, least int) {
 	form := regexp.MustCompile(`Range: (\S+) to (\S+?)[.,;]?(?: |$)`)
-	tail := commented(t, "center")
+	settings := Settings(def)
 	tried := 0
-	for key, have := range list(t, tail) {
+	for key, have := range list(t, commented(t, name)) {
 		m := form.FindStringSubmatch(have.prose)
-		i := slices.IndexFunc(Settings(), func(s Setting) bool { return s.Key == key })
-		if m == nil || i < 0 || !reflect.ValueOf(Default()).FieldByIndex(Settings()[i].index).CanInt() {
+		i := slices.IndexFunc(settings, func(s Setting) bool { return s.Key == key })
+		if m == nil || i < 0 || !reflect.ValueOf(def).FieldByIndex(settings[i].index).CanInt() {
 			continue
 		}
 		for _, end := range m[1:] {
 			if !strings.ContainsAny(end[:1], "0123456789") {
 				continue // another setting
 			}
-			// The neighbours that an end depends on move along.
 			flags := []Flag{{"--set", key, end}}
-			switch key {
-			case "stream.viewer_delay":
-				flags = append(flags, Flag{"--set", "stream.log_duration", "2m"})
-			case "stream.log_bytes":
-				flags = append(flags, Flag{"--set", "stream.viewer_bytes", "64KiB"})
-			case "rtmp.message_bytes":
-				flags = append(flags, Flag{"--set", "rtmp.partial_bytes", "1GiB"})
-			case "httpflv.merge_min":
-				flags = append(flags, Flag{"--set", "httpflv.merge_max", "2s"})
-			case "auth.storm.first_delay":
-				flags = append(flags, Flag{"--set", "auth.storm.max_delay", "30s"})
+			if n, ok := neighbours[key]; ok {
+				flags = append(flags, n)
 			}
 			tried++
-			l, err := Load(Sources{Flags: flags})
+			l, err := Load(def, Sources{Flags: flags})
 			if err != nil {
 				t.Errorf("%s: %s is in the range of the sample: %v", key, end, err)
 				continue
 			}
-			v := reflect.ValueOf(&l.Node).Elem().FieldByIndex(Settings()[i].index)
+			v := reflect.ValueOf(&l.Config).Elem().FieldByIndex(settings[i].index)
 			step := int64(1)
 			if end == m[1] {
 				step = -1
 			}
 			v.SetInt(v.Int() + step)
-			if err := l.Validate(); err == nil {
+			if err := l.Config.Validate(); err == nil {
 				t.Errorf("%s: %s is said to be the end of the range, but %v is accepted", key, end, v)
 			}
 		}
 	}
-	if tried < 30 {
+	if tried < least {
 		t.Errorf("only %d ends tried: the form of the ranges has changed", tried)
 	}
 }

@@ -19,7 +19,7 @@ type Setting struct {
 	Default string // as it would be written in a file
 	Secret  bool   // never shown in logs
 
-	index []int // of the field in Node
+	index []int // of the field in its root
 	size  bool  // a number of bytes
 }
 
@@ -29,15 +29,13 @@ func (s Setting) Section() string { return s.Key[:max(0, strings.LastIndexByte(s
 // Name returns the part of the key behind its last dot.
 func (s Setting) Name() string { return s.Key[strings.LastIndexByte(s.Key, '.')+1:] }
 
-// Settings returns every setting, in the order of the fields of Node.
-func Settings() []Setting {
-	def := Default()
-	return settingsOf(reflect.ValueOf(&def).Elem())
-}
+// Settings returns every setting, in the order of the fields, with the values of def
+// as defaults.
+func Settings[R Root](def R) []Setting { return settingsOf(reflect.ValueOf(&def).Elem()) }
 
-// settingsOf lists the settings of node, a struct of settings and of sections,
-// which are structs of the same, with the values that it holds as defaults.
-func settingsOf(node reflect.Value) []Setting {
+// settingsOf lists the settings of root, a struct of settings and of sections, which
+// are structs of the same. An embedded struct is no section of its own.
+func settingsOf(root reflect.Value) []Setting {
 	var out []Setting
 	var walk func(section string, v reflect.Value, index []int)
 	walk = func(section string, v reflect.Value, index []int) {
@@ -47,6 +45,10 @@ func settingsOf(node reflect.Value) []Setting {
 				continue
 			}
 			key, at := section+keyOf(f), append(slices.Clone(index), i)
+			if f.Anonymous {
+				walk(section, v.Field(i), at)
+				continue
+			}
 			if isSection(f.Type) {
 				walk(key+".", v.Field(i), at)
 				continue
@@ -61,7 +63,7 @@ func settingsOf(node reflect.Value) []Setting {
 			})
 		}
 	}
-	walk("", node, nil)
+	walk("", root, nil)
 	return out
 }
 
@@ -84,14 +86,24 @@ func isSize(f reflect.StructField) bool {
 		return false
 	}
 	words := strings.Split(keyOf(f), "_")
-	return slices.Contains([]string{"bytes", "size", "buffer", "memory"}, words[len(words)-1]) || keyOf(f) == "memory_limit"
+	return slices.Contains([]string{"bytes", "size", "buffer", "memory", "capacity"}, words[len(words)-1]) || keyOf(f) == "memory_limit"
 }
 
-// isSecret reports whether the value of the setting must stay out of logs.
+// isSecret reports whether the value of the setting must stay out of logs: by a word of
+// its name, or of what is in its list.
 func isSecret(f reflect.StructField) bool {
 	for w := range strings.SplitSeq(keyOf(f), "_") {
 		switch w {
-		case "token", "secret", "secrets", "keys", "password":
+		case "token", "tokens", "secret", "secrets", "keys", "password":
+			return true
+		}
+	}
+	t := f.Type
+	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct || isText(t.Elem()) {
+		return false
+	}
+	for of := range t.Elem().Fields() {
+		if isSecret(of) {
 			return true
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"millrace/internal/document"
 )
 
 // set stores raw into v. raw is text, a list ([]any) or a map (map[string]any)
@@ -98,7 +100,7 @@ func setScalar(v reflect.Value, text string, size bool) error {
 
 func parseInt(text string, size bool) (int64, error) {
 	if size {
-		return ParseSize(text)
+		return document.ParseSize(text)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -173,7 +175,7 @@ func setStruct(v reflect.Value, raw any) error {
 	for _, name := range slices.Sorted(maps.Keys(items)) {
 		f, ok := known[name]
 		if !ok {
-			return unknown("key", name, slices.Collect(maps.Keys(known)))
+			return document.Unknown("key", name, slices.Collect(maps.Keys(known)))
 		}
 		if err := set(v.FieldByIndex(f.Index), items[name], isSize(f)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -183,7 +185,10 @@ func setStruct(v reflect.Value, raw any) error {
 }
 
 // format writes v as it would stand in a file.
-func format(v reflect.Value, size bool) string {
+func format(v reflect.Value, size bool) string { return formatWith(v, size, quote) }
+
+// formatWith is format with another way to write text.
+func formatWith(v reflect.Value, size bool, text func(string) string) string {
 	switch x := v.Interface().(type) {
 	case slog.Level:
 		return strings.ToLower(x.String())
@@ -192,7 +197,7 @@ func format(v reflect.Value, size bool) string {
 		if err != nil {
 			return ""
 		}
-		return quote(string(b))
+		return text(string(b))
 	case time.Duration:
 		return formatDuration(x)
 	}
@@ -200,13 +205,13 @@ func format(v reflect.Value, size bool) string {
 	case reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {
-			parts[i] = format(v.Index(i), false)
+			parts[i] = formatWith(v.Index(i), false, text)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case reflect.Map:
 		var parts []string
 		for _, k := range v.MapKeys() {
-			parts = append(parts, format(k, false)+": "+format(v.MapIndex(k), false))
+			parts = append(parts, formatWith(k, false, text)+": "+formatWith(v.MapIndex(k), false, text))
 		}
 		slices.Sort(parts)
 		return "{" + strings.Join(parts, ", ") + "}"
@@ -214,15 +219,15 @@ func format(v reflect.Value, size bool) string {
 		var parts []string
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.IsExported() {
-				parts = append(parts, keyOf(f)+": "+format(v.Field(i), isSize(f)))
+				parts = append(parts, keyOf(f)+": "+formatWith(v.Field(i), isSize(f), text))
 			}
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case reflect.String:
-		return quote(v.String())
+		return text(v.String())
 	}
 	if size && v.CanInt() {
-		return FormatSize(v.Int())
+		return document.FormatSize(v.Int())
 	}
 	return fmt.Sprint(v.Interface())
 }

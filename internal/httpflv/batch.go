@@ -126,6 +126,7 @@ func (b *batch) gather(v *viewer) (n int, last bool) {
 	if s := v.cur.Skips(); s != v.skips {
 		s.Count(v.skips, v.sess)
 		v.skips = s
+		v.server.self.Quality.Skipped(v.info.Peer.Addr())
 	}
 	open := v.open
 	for i := range n {

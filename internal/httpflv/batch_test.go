@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http/httputil"
 	"slices"
@@ -29,7 +30,7 @@ func local(t testing.TB) (*stream.Publisher, *Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, &Server{hub: hub, table: session.NewTable()}
+	return p, &Server{hub: hub, table: session.NewTable(), fan: newFanout(DefaultConfig(), slog.New(slog.DiscardHandler))}
 }
 
 func put(t testing.TB, p *stream.Publisher, kind flv.Kind, dts int64, payload []byte) {

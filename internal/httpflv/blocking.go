@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"millrace/internal/flv"
+	"millrace/internal/quality"
 	"millrace/internal/session"
 	"millrace/internal/stream"
 )
@@ -24,8 +25,9 @@ const recordSize = 16 << 10
 const writerTags = 32
 
 // writer serves one viewer whose socket no shard can write to, because there is
-// something between: TLS, or WebSocket with its questions to be answered. It has
-// a goroutine that writes and one that reads.
+// something between: TLS, or WebSocket with its questions to be answered; or a node
+// below, which gets every tag at once. It has a goroutine that writes and one that
+// reads.
 type writer struct {
 	// Fixed at construction.
 	server *Server
@@ -45,7 +47,7 @@ type writer struct {
 	wake    chan struct{}       // capacity 1, never closed
 	kicked  chan session.Reason // capacity 1, never closed
 	control chan []byte         // capacity 4, never closed: frames that answer the peer's
-	left    chan struct{}       // closed by the reader when the peer is gone
+	left    chan struct{}       // closed by the reader when the peer is gone of itself
 
 	// Safe from any goroutine.
 	writing atomic.Bool
@@ -55,8 +57,12 @@ var records = sync.Pool{New: func() any { return new([recordSize]byte) }}
 
 // startWriter serves the viewer in goroutines of its own, unless the server ends.
 func (s *Server) startWriter(p play, str *stream.Stream, c net.Conn, in io.Reader) {
+	var opt stream.CursorOptions
+	if p.node != nil {
+		opt = stream.CursorOptions{KeepClock: true, OnePublish: true, Back: p.node.marks.Back}
+	}
 	w := &writer{
-		server: s, conn: c, in: in, play: p, stream: str, cur: str.NewCursor(stream.CursorOptions{}),
+		server: s, conn: c, in: in, play: p, stream: str, cur: str.NewCursor(opt),
 		wake: make(chan struct{}, 1), kicked: make(chan session.Reason, 1),
 		control: make(chan []byte, 4), left: make(chan struct{}),
 	}
@@ -72,19 +78,25 @@ func (s *Server) startWriter(p play, str *stream.Stream, c net.Conn, in io.Reade
 	s.mu.Unlock()
 }
 
-// closeWriters ends the viewers that are on no shard, evenly over the time spread,
+// closeStep is how often it is looked who is to be closed next.
+const closeStep = 10 * time.Millisecond
+
+// closeWriters ends the viewers that are on no shard, evenly over the time there is,
 // and waits for their goroutines.
-func (s *Server) closeWriters(spread time.Duration) {
+func (s *Server) closeWriters() {
 	s.mu.Lock()
 	s.stopped = true
 	all := slices.Collect(maps.Keys(s.writers))
 	s.mu.Unlock()
-	if len(all) > 0 {
-		step := time.NewTicker(max(spread/time.Duration(len(all)), time.Microsecond))
-		defer step.Stop()
-		for _, w := range all {
-			w.kick(session.Draining)
-			<-step.C
+	step := time.NewTicker(closeStep)
+	defer step.Stop()
+	begun := time.Since(s.fan.began)
+	for total := len(all); ; <-step.C {
+		for keep := s.fan.keep(total, begun, time.Since(s.fan.began)); len(all) > keep; all = all[1:] {
+			all[0].kick(session.Draining)
+		}
+		if len(all) == 0 {
+			break
 		}
 	}
 	s.running.Wait()
@@ -137,8 +149,12 @@ func (w *writer) run() {
 	var reader sync.WaitGroup
 	reader.Go(w.read)
 
-	r := w.serve()
-	if w.sess == nil && r != session.PeerClosed {
+	serve := w.serve
+	if w.play.node != nil {
+		serve = w.serveNode
+	}
+	r := serve()
+	if w.sess == nil && r != session.PeerClosed && r != session.ProtocolError {
 		w.tell(r)
 	}
 	w.stream.Unwatch(w)
@@ -149,10 +165,20 @@ func (w *writer) run() {
 	delete(s.writers, w)
 	s.mu.Unlock()
 	if w.sess == nil {
-		s.refused(r, string(w.play.name))
+		s.refused(w.play.info, r, "")
 	} else if w.sess.Close(r) {
+		w.quality().Ended(w.play.info.Peer.Addr(), r)
 		s.fan.logLater(w.sess, r)
 	}
+}
+
+// quality returns where it is kept how the viewer fares: nowhere for a node, which is
+// no viewer.
+func (w *writer) quality() *quality.Book {
+	if w.play.node != nil {
+		return nil
+	}
+	return w.server.self.Quality
 }
 
 // close closes the connection. After a failed write TLS has nothing to say any more,
@@ -168,27 +194,29 @@ func (w *writer) close() {
 
 // tell answers a viewer for whom nothing came.
 func (w *writer) tell(r session.Reason) {
-	refusal := notFound(w.play.name)
-	if r == session.Draining {
-		refusal = draining
-	}
+	refusal := missing(w.play.name, r)
 	answer{conn: w.conn, text: refusal.append(nil, w.play.cors, time.Now())}.deliver()
 }
 
 // read finds out that the peer is gone, and what it wants if it can say so.
 func (w *writer) read() {
-	defer w.interrupt()
-	defer close(w.left)
+	r := session.None
 	if w.play.framing == webSocket {
-		readFrames(w.in, w.control)
+		r = readFrames(w.in, w.control)
+	} else if n, _ := io.CopyN(io.Discard, w.in, maxIgnored); n == maxIgnored {
+		r = session.ProtocolError
+	}
+	if r != session.None {
+		w.kick(r)
 		return
 	}
-	_, _ = io.Copy(io.Discard, w.in)
+	close(w.left)
+	w.interrupt()
 }
 
 // serve writes until the viewer ends, and returns why.
 func (w *writer) serve() session.Reason {
-	timer := time.NewTimer(w.server.patience(w.stream))
+	timer := time.NewTimer(w.server.patience(&w.play, w.stream))
 	defer timer.Stop()
 	var expiry <-chan time.Time
 	if at := w.play.expires; !at.IsZero() {
@@ -223,7 +251,7 @@ func (w *writer) serve() session.Reason {
 			return r
 		}
 		if again && w.sess == nil {
-			return session.NotFound
+			return w.stream.Failure()
 		}
 	}
 }
@@ -235,7 +263,7 @@ func (w *writer) pause(wake <-chan struct{}, timer, expiry <-chan time.Time) (r 
 		case <-wake:
 			return session.None, false
 		case <-timer:
-			if wake == nil || w.sess == nil {
+			if wake == nil || w.sess == nil || w.play.node != nil {
 				return session.None, true
 			}
 		case frame := <-w.control:
@@ -280,7 +308,9 @@ func (w *writer) send(p []byte) (int, error) {
 	if w.interrupted() {
 		return 0, errInterrupted
 	}
-	return w.conn.Write(p)
+	n, err := w.conn.Write(p)
+	w.server.fan.relayed.Add(uint64(n))
+	return n, err
 }
 
 // farewell says what is left to say to a peer that leaves.
@@ -298,7 +328,7 @@ func (w *writer) farewell() {
 // over ends the body of a stream that ended.
 func (w *writer) over() session.Reason {
 	if w.sess == nil {
-		return session.NotFound
+		return w.stream.Failure()
 	}
 	w.finish(session.StreamEnded)
 	return session.StreamEnded
@@ -341,6 +371,8 @@ func (w *writer) finish(r session.Reason) {
 func (w *writer) begin() error {
 	p := w.play
 	w.sess = w.server.table.Open(p.info, w.kick)
+	w.server.fan.came(w.sess)
+	w.quality().Began(p.info.Peer.Addr(), time.Since(p.info.Started))
 	var head []byte
 	if p.framing == webSocket {
 		head = appendUpgrade(nil, p.wsKey)
@@ -366,19 +398,11 @@ func (w *writer) write(tags []flv.Tag) error {
 	if s := w.cur.Skips(); s != w.skips {
 		s.Count(w.skips, w.sess)
 		w.skips = s
+		w.quality().Skipped(w.play.info.Peer.Addr())
 	}
 	for i := range tags {
-		t := &tags[i]
-		if err := w.put(w.play.framing.appendTagHead(w.head[:0], t, false)); err != nil {
+		if err := w.putTag(&tags[i]); err != nil {
 			return err
-		}
-		if err := w.put(t.Wire[flv.HeaderSize:]); err != nil {
-			return err
-		}
-		if w.play.framing == chunked {
-			if err := w.put(crlfBytes); err != nil {
-				return err
-			}
 		}
 	}
 	if err := w.flush(); err != nil {
@@ -386,6 +410,20 @@ func (w *writer) write(tags []flv.Tag) error {
 	}
 	w.sess.Tags.Add(uint64(len(tags)))
 	return nil
+}
+
+// putTag collects a tag in its framing.
+func (w *writer) putTag(t *flv.Tag) error {
+	if err := w.put(w.play.framing.appendTagHead(w.head[:0], t, false)); err != nil {
+		return err
+	}
+	if err := w.put(t.Wire[flv.HeaderSize:]); err != nil {
+		return err
+	}
+	if w.play.framing != chunked {
+		return nil
+	}
+	return w.put(crlfBytes)
 }
 
 // put collects p, and writes whenever a record is full.

@@ -18,6 +18,7 @@ import (
 type Fanout struct {
 	// Fixed at construction.
 	log     *slog.Logger
+	began   time.Time // time 0 of its clock and the shards'
 	shards  []*shard
 	batches sync.Pool      // of *batch, for first writes
 	left    chan departure // capacity leftQueue, never closed
@@ -26,28 +27,18 @@ type Fanout struct {
 	cfg      atomic.Pointer[Config]
 	admitted atomic.Int64 // viewers of any kind
 	first    [3]atomic.Uint64
+	relayed  atomic.Uint64 // bytes of the viewers that are on no shard
 	unlogged atomic.Uint64 // departures for which left had no room
+	closeBy  atomic.Int64  // when no viewer may be left, 0 until somebody says
 
 	// Guarded by mu.
 	mu     sync.Mutex
 	spread map[*stream.Stream][]int // viewers of a stream on each shard
 	total  []int                    // viewers on each shard
-}
 
-// departure is what is logged of a viewer that left.
-type departure struct {
-	stream  string
-	peer    string
-	role    string
-	reason  session.Reason
-	bytes   uint64
-	skipped uint64
-	lasted  time.Duration
+	// Owned by measure, but for what it shows.
+	meter meter
 }
-
-// leftQueue is how many departures may wait to be logged: a log that blocks must
-// not hold up a shard.
-const leftQueue = 256
 
 // NewFanout returns a fan-out without viewers. It starts nothing.
 func NewFanout(cfg Config, log *slog.Logger) (*Fanout, error) {
@@ -63,20 +54,20 @@ func newFanout(cfg Config, log *slog.Logger) *Fanout {
 		n = runtime.GOMAXPROCS(0)
 	}
 	f := &Fanout{
-		log: log, left: make(chan departure, leftQueue),
+		log: log, began: time.Now(), left: make(chan departure, leftQueue),
 		spread: make(map[*stream.Stream][]int), total: make([]int, n),
 	}
 	f.batches.New = func() any { return newBatch() }
 	f.cfg.Store(&cfg)
-	began := time.Now()
 	for range n {
-		f.shards = append(f.shards, newShard(f, began))
+		f.shards = append(f.shards, newShard(f, f.began))
 	}
 	return f
 }
 
-// Run serves viewers until ctx ends; it then closes them over the configured time
-// and returns nil. Another error is that it could not begin.
+// Run serves viewers until ctx ends; it then closes them, by the time that was given
+// to CloseBy or else over the configured time, and returns nil. Another error is that
+// it could not begin.
 func (f *Fanout) Run(ctx context.Context) error {
 	for i, s := range f.shards {
 		if err := s.open(); err != nil {
@@ -86,19 +77,48 @@ func (f *Fanout) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	var shards, logger sync.WaitGroup
+	var shards, clerks sync.WaitGroup
 	done := make(chan struct{})
-	logger.Go(func() { f.logDepartures(done) })
+	clerks.Go(func() { f.logDepartures(done) })
+	clerks.Go(func() { f.measure(done) })
 	for _, s := range f.shards {
 		shards.Go(func() { s.run(ctx) })
 	}
 	shards.Wait()
 	close(done)
-	logger.Wait()
+	clerks.Wait()
 	for _, s := range f.shards {
 		s.close()
 	}
 	return nil
+}
+
+// CloseBy says until when all viewers are to be closed once the node ends, those of
+// servers as well. A later call can make it earlier, also while they are being closed.
+func (f *Fanout) CloseBy(at time.Time) {
+	by := max(1, int64(at.Sub(f.began)))
+	for {
+		old := f.closeBy.Load()
+		if old != 0 && old <= by {
+			return
+		}
+		if f.closeBy.CompareAndSwap(old, by) {
+			return
+		}
+	}
+}
+
+// keep returns how many of total viewers are not closed yet at now, when the closing
+// began at begun.
+func (f *Fanout) keep(total int, begun, now time.Duration) int {
+	end := begun + f.config().DrainSpread
+	if by := time.Duration(f.closeBy.Load()); by != 0 {
+		end = by
+	}
+	if now >= end {
+		return 0
+	}
+	return int(float64(total) * float64(end-now) / float64(end-begun))
 }
 
 // SetConfig changes what can be changed while running: all but the number of
@@ -207,49 +227,21 @@ func (f *Fanout) ended(v *viewer, r session.Reason) {
 	f.unplace(v.stream, v.shard)
 	f.admitted.Add(-1)
 	if v.sess == nil {
-		v.server.refused(r, string(v.stream.Name()))
+		v.server.refused(v.info, r, "")
 		return
 	}
 	if v.sess.Close(r) {
+		v.server.self.Quality.Ended(v.info.Peer.Addr(), r)
 		f.logLater(v.sess, r)
 	}
 }
 
-// logLater has the end of a session logged without waiting for the log.
-func (f *Fanout) logLater(s *session.Session, r session.Reason) {
-	d := departure{
-		stream: s.Info.Stream, peer: s.Info.Peer.String(), role: s.Info.Protocol.String(), reason: r,
-		bytes: s.Bytes.Load(), skipped: s.Skipped.Load(), lasted: time.Since(s.Info.Started),
+// came logs the beginning of a session for who looks closely. Unlike an end it may
+// wait for the log.
+func (f *Fanout) came(s *session.Session) {
+	if !f.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
 	}
-	select {
-	case f.left <- d:
-	default:
-		f.unlogged.Add(1)
-	}
-}
-
-// logDepartures logs until done is closed and nothing waits.
-func (f *Fanout) logDepartures(done <-chan struct{}) {
-	log := func(d departure) {
-		f.log.Info("viewer left", "stream", d.stream, "peer", d.peer, "role", d.role, "reason", d.reason.String(),
-			"bytes", d.bytes, "skipped", d.skipped, "lasted", d.lasted.Round(time.Millisecond))
-		if n := f.unlogged.Swap(0); n > 0 {
-			f.log.Info("more viewers left than the log could take", "count", n)
-		}
-	}
-	for {
-		select {
-		case d := <-f.left:
-			log(d)
-		case <-done:
-			for {
-				select {
-				case d := <-f.left:
-					log(d)
-				default:
-					return
-				}
-			}
-		}
-	}
+	i := &s.Info
+	f.log.Debug("viewer came", "stream", i.Stream, "peer", i.Peer, "protocol", i.Protocol, "tls", i.TLS, "agent", i.Agent, "session", s.ID)
 }

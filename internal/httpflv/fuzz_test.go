@@ -36,11 +36,15 @@ func FuzzRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	cluster, err := auth.NewCluster(auth.ClusterConfig{})
+	if err != nil {
+		f.Fatal(err)
+	}
 	cfg := DefaultConfig()
 	cfg.Origins = []string{"https://a.example", "null"}
 	cfg.TrustedProxies = []string{"127.0.0.0/8"}
 	log := slog.New(slog.DiscardHandler)
-	s, err := New(cfg, nil, newFanout(cfg, log), hub, gate, session.NewTable(), nil, log)
+	s, err := New(cfg, nil, newFanout(cfg, log), hub, gate, session.NewTable(), Identity{ID: "here", Cluster: cluster}, nil, log)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -53,11 +57,13 @@ func FuzzRequest(f *testing.F) {
 		"GET /live/a%2Fb.flv HTTP/1.1\r\nHost: x\r\nX-Real-IP: 1.2.3.4\r\n\r\n",
 		"GET /live/a.flv HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
 		"POST /live/a.flv HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+		"GET /live/a.flv HTTP/1.1\r\nHost: x\r\nVia: 1.1 there (millrace)\r\nMillrace-Purpose: peer\r\nMillrace-Resume: 500\r\n\r\n",
+		"GET /live/a.flv HTTP/1.1\r\nHost: x\r\nVia: 1.0 squid, 1.1 here (millrace)\r\nMillrace-Purpose: pull\r\n\r\n",
 		"GET /live/%ff%00.flv HTTP/1.1\r\nHost: x\r\nOrigin: a\tb\r\n\r\n",
 	} {
 		f.Add([]byte(x))
 	}
-	known := []int{200, 204, 400, 403, 404, 405, 426}
+	known := []int{200, 204, 400, 403, 404, 405, 426, 508}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var req fasthttp.Request
 		if err := req.ReadLimitBody(bufio.NewReaderSize(bytes.NewReader(in), maxHeader), maxBody); err != nil {

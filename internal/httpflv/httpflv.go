@@ -31,6 +31,19 @@
 // everyone, by configuration) a body that ends with the connection, WebSocket
 // one binary message for each tag. Which of them a viewer has is fixed before its
 // first byte.
+//
+// # How players fare
+//
+// A server that has a [quality.Book] notes there when viewers got their first byte, when
+// they were too slow and why they ended, and takes at POST /v1/report what players say of
+// themselves.
+//
+// # Where players belong
+//
+// A server that has a [Placer] may send a player on to the edge that suits it better,
+// with a ticket in the URL. Who comes with a ticket is served or refused, and never
+// sent on, so no player is passed around. Schedulers learn what they place players by
+// from /healthz and, signed, from /.well-known/millrace.
 package httpflv
 
 import (

@@ -43,8 +43,8 @@ func (s *shard) adopt(v *viewer) {
 	if v.begun || s.start(v) {
 		s.serve(v, now)
 	}
-	if !v.gone && v.cur.Ended() { // on its way here; no wake will come any more
-		s.visitOdd(v, now)
+	if v.stream.State() == stream.Idle {
+		f.due = 0 // it may have ended while v was on its way here, and no wake will tell
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *shard) drop(f *feed) {
 
 // answerMissing tells a viewer that nothing came.
 func (s *shard) answerMissing(v *viewer) {
-	s.answer(v, notFound(v.stream.Name()))
+	s.answer(v, missing(v.stream.Name(), v.stream.Failure()))
 }
 
 // answer ends a viewer that waited with a refusal.
@@ -213,8 +213,7 @@ type ending struct {
 	total int
 }
 
-// drain closes viewers, evenly over the configured time, and reports whether there
-// are none left. The body gets no proper end: the player shall see a broken
+// drain closes viewers, evenly over the time there is, and reports whether there are none left. The body gets no proper end: the player shall see a broken
 // connection and come back elsewhere, not the end of the programme.
 func (s *shard) drain(now time.Duration) bool {
 	if !s.ending.begun {
@@ -225,11 +224,7 @@ func (s *shard) drain(now time.Duration) bool {
 		s.takeMail() // what came before that
 		s.ending.begun, s.ending.at, s.ending.total = true, now, s.count
 	}
-	spread := s.fan.config().DrainSpread
-	keep := 0
-	if gone := now - s.ending.at; spread > 0 && gone < spread {
-		keep = int(float64(s.ending.total) * float64(spread-gone) / float64(spread))
-	}
+	keep := s.fan.keep(s.ending.total, s.ending.at, now)
 	for _, v := range s.slots {
 		if s.count <= keep {
 			break

@@ -96,9 +96,10 @@ type load struct {
 }
 
 const (
-	// price is what the figures in bench/results were measured with: 1,000 viewers of
-	// 2 Mbit/s on two shared cores had a median delay of about 105 ms (fanout-memory,
-	// fanout-slow), 100 streams with 5 viewers each 55 ms (fanout-streams).
+	// price comes from the curve in bench/results/fanout-curve.txt: with it 1,000 viewers
+	// of 2 Mbit/s have a median delay of 75 ms, where the curve becomes flat, and 100
+	// streams with 5 viewers each 41 ms (fanout-streams.txt). At 4 s those had 66 ms, and
+	// cost the same: by then most of it is what the publishers send.
 	price = 3 * time.Second
 	// busyMost is the share of its time that a shard should work at most; the rest is
 	// for publishers, new viewers, and moments with more to do.

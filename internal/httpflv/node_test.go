@@ -64,6 +64,15 @@ func listen(t *testing.T) net.Listener {
 
 func startOn(t *testing.T, cfg Config, access auth.Config, ln net.Listener) *node {
 	t.Helper()
+	cluster, err := auth.NewCluster(auth.ClusterConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startAs(t, cfg, access, ln, Identity{ID: "here", Cluster: cluster})
+}
+
+func startAs(t *testing.T, cfg Config, access auth.Config, ln net.Listener, self Identity) *node {
+	t.Helper()
 	hub, err := stream.NewHub(stream.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +86,7 @@ func startOn(t *testing.T, cfg Config, access auth.Config, ln net.Listener) *nod
 	// StallTimeout may be shorter here than an operator may set it.
 	valid := cfg
 	valid.StallTimeout = DefaultConfig().StallTimeout
-	if n.server, err = New(valid, ln, n.fan, hub, gate, n.table, nil, log); err != nil {
+	if n.server, err = New(valid, ln, n.fan, hub, gate, n.table, self, nil, log); err != nil {
 		t.Fatal(err)
 	}
 	st := *n.server.settings.Load()

@@ -203,7 +203,9 @@ func TestStreamEnd(t *testing.T) {
 }
 
 // send sends a request and does not wait for the answer.
-func (n *node) send(path string) net.Conn {
+func (n *node) send(path string) net.Conn { return n.sendRaw(get11(path)) }
+
+func (n *node) sendRaw(request string) net.Conn {
 	n.t.Helper()
 	conn, err := net.Dial("tcp", n.addr)
 	if err != nil {
@@ -211,7 +213,7 @@ func (n *node) send(path string) net.Conn {
 	}
 	n.t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	if _, err := io.WriteString(conn, get11(path)); err != nil {
+	if _, err := io.WriteString(conn, request); err != nil {
 		n.t.Fatal(err)
 	}
 	return conn

@@ -37,11 +37,13 @@ func newSettings(cfg Config) (*settings, error) {
 type play struct {
 	name    stream.Name
 	info    session.Info
-	query   string
+	query   string // without the ticket
+	ticket  string // of a redirect that led here; not verified
 	referer string
 	cors    string
 	framing framing
 	wsKey   string
+	node    *downstream // nil for a player
 	expires time.Time
 }
 
@@ -58,16 +60,12 @@ func decodedPath(ctx *fasthttp.RequestCtx) string {
 // parsePlay reads a request whose path ends in the suffix.
 func (st *settings) parsePlay(ctx *fasthttp.RequestCtx, path string, now time.Time) (play, *refusal) {
 	p := play{
-		query:   string(ctx.URI().QueryString()),
 		referer: string(ctx.Request.Header.Referer()),
 		cors:    st.cors(string(ctx.Request.Header.Peek("Origin"))),
 		framing: chunked,
-		info: session.Info{
-			Protocol: session.HTTPFLV, Action: session.Play, TLS: ctx.IsTLS(), Started: now,
-			Agent: string(ctx.Request.Header.UserAgent()),
-			Peer:  st.peer(ctx),
-		},
+		info:    st.infoOf(ctx, now),
 	}
+	p.query, p.ticket = cutTicket(string(ctx.URI().QueryString()))
 	if st.cfg.CloseDelimited || !ctx.Request.Header.IsHTTP11() {
 		p.framing = closeDelimited
 	}
@@ -76,11 +74,28 @@ func (st *settings) parsePlay(ctx *fasthttp.RequestCtx, path string, now time.Ti
 		return p, &refusal{status: fasthttp.StatusBadRequest, reason: session.BadName, text: err.Error()}
 	}
 	p.name, p.info.Stream = name, string(name)
+	marks, marked, err := ParseMarks(name, ctx.Request.Header.PeekAll)
+	switch {
+	case err != nil:
+		return p, denied(err)
+	case marked:
+		p.node = &downstream{marks: marks}
+		p.info.Node = marks.Mark.Node
+	}
 	if !headerHas(ctx, "Upgrade", "websocket") {
 		return p, nil
 	}
 	p.info.Protocol, p.framing = session.WSFLV, webSocket
 	return p, st.parseUpgrade(ctx, &p)
+}
+
+// infoOf is what is known of whoever asks, whatever it asks for.
+func (st *settings) infoOf(ctx *fasthttp.RequestCtx, now time.Time) session.Info {
+	return session.Info{
+		Protocol: session.HTTPFLV, Action: session.Play, TLS: ctx.IsTLS(), Started: now,
+		Agent: string(ctx.Request.Header.UserAgent()),
+		Peer:  st.peer(ctx),
+	}
 }
 
 // headerHas reports whether a header field has a token in its list.
@@ -106,6 +121,16 @@ func (st *settings) cors(origin string) string {
 		return allow + origin + vary
 	}
 	return vary[len(crlf):]
+}
+
+// corsBehind returns cors for a request that a redirect led here. For such a one a
+// browser no longer names the page but says null (Fetch standard, "HTTP-redirect
+// fetch"): the page was judged where the redirect came from.
+func (st *settings) corsBehind(origin, cors string) string {
+	if origin == "null" && len(st.cfg.Origins) > 0 && !st.allowsOrigin(origin) {
+		return "Access-Control-Allow-Origin: null\r\nVary: Origin\r\n"
+	}
+	return cors
 }
 
 // allowsOrigin reports whether a page of the given origin may open a WebSocket: the
@@ -144,6 +169,17 @@ func (st *settings) peer(ctx *fasthttp.RequestCtx) netip.AddrPort {
 	return at
 }
 
+// secure reports whether the client speaks TLS, to this node or to a trusted proxy in
+// front of it.
+func (st *settings) secure(ctx *fasthttp.RequestCtx) bool {
+	if ctx.IsTLS() || !st.trusts(addrOf(ctx.RemoteAddr()).Addr()) {
+		return ctx.IsTLS()
+	}
+	schemes := string(ctx.Request.Header.Peek("X-Forwarded-Proto"))
+	last := schemes[strings.LastIndexByte(schemes, ',')+1:]
+	return strings.EqualFold(strings.TrimSpace(last), "https")
+}
+
 func (st *settings) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(st.proxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
@@ -168,7 +204,11 @@ func addrOf(a net.Addr) netip.AddrPort {
 	return ap
 }
 
-// unreadable is the text for a request that the HTTP library could not parse.
+// unreadable is the text for a request that the HTTP library could not parse. What the
+// library quotes of the request is left out: there are keys in it, and the text goes
+// into the log.
 func unreadable(err error) string {
-	return fmt.Sprintf("the request could not be read (%v): ask for GET /APP/NAME.flv", err)
+	text, _, _ := strings.Cut(err.Error(), ": buffer size=")
+	text, _, _ = strings.Cut(text, `"`)
+	return fmt.Sprintf("the request could not be read (%s): ask for GET /APP/NAME.flv", strings.TrimSpace(text))
 }

@@ -1,11 +1,17 @@
 package httpflv
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -74,6 +80,7 @@ func TestAnswers(t *testing.T) {
 		"Access-Control-Allow-Methods: GET, HEAD, OPTIONS", "Allow: GET, HEAD, OPTIONS")
 	f("options of a missing one", req("OPTIONS", "/live/none.flv", v11, ""), 204, "")
 	f("garbage", "\x16\x03\x01\x02\r\n\r\n", 400, "could not be read")
+	f("nothing of it is quoted", "GET /live/a.flv?key=hush HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "headers: too many host headers): ask")
 	f("big header", req("GET", "/live/a.flv", v11, "Cookie: "+strings.Repeat("c", maxHeader)+"\r\n"), 431, "cookies")
 	f("big body", "POST /live/a.flv HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", 413, "over")
 	f("websocket of another version", req("GET", "/live/a.flv", v11, "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 8\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"), 426, "version 13", "Sec-Websocket-Version: 13")
@@ -271,17 +278,46 @@ func TestAFloodForMissingNamesLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestRefusalLog: each reason has a line at once, and in each second one more for
+// those that followed, with the newest of them.
 func TestRefusalLog(t *testing.T) {
-	var l refusalLog
-	at := time.Unix(1000, 0)
-	lines, counted := 0, uint64(0)
-	for i := range 100 {
-		if n, ok := l.note(at.Add(time.Duration(i) * 50 * time.Millisecond)); ok {
-			lines++
-			counted += n
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		s := &Server{table: session.NewTable(), log: slog.New(slog.NewTextHandler(&out, nil))}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { s.refusals.run(ctx, s.log); close(done) }()
+		for i := range 30 {
+			info := session.Info{Protocol: session.HTTPFLV, Stream: fmt.Sprint("live/", i), Peer: netip.MustParseAddrPort(fmt.Sprint("192.0.2.1:", 1000+i))}
+			s.refused(info, session.NotFound, "nobody publishes it")
+			if i%10 == 0 {
+				info.Protocol = session.WSFLV
+				s.refused(info, session.Unauthorized, "")
+			}
 		}
-	}
-	if lines != 5 || counted != 81 {
-		t.Errorf("%d lines count %d, want 5 with 81", lines, counted)
-	}
+		time.Sleep(1500 * time.Millisecond)
+		s.refused(session.Info{Protocol: session.HTTPFLV}, session.NotFound, "")
+		cancel()
+		<-done
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			_, text, _ := strings.Cut(line, `msg="requests refused" `)
+			got = append(got, strings.TrimSpace(text))
+		}
+		want := []string{
+			`count=1 peer=192.0.2.1:1000 protocol=http-flv reason=not_found stream=live/0 detail="nobody publishes it"`,
+			`count=1 peer=192.0.2.1:1000 protocol=ws-flv reason=unauthorized stream=live/0`,
+			`count=29 peer=192.0.2.1:1029 protocol=http-flv reason=not_found stream=live/29 detail="nobody publishes it"`,
+			`count=2 peer=192.0.2.1:1020 protocol=ws-flv reason=unauthorized stream=live/20`,
+			`count=1 peer="" protocol=http-flv reason=not_found`,
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if n := s.table.Refusals(); n[session.HTTPFLV][session.NotFound] != 31 || n[session.WSFLV][session.Unauthorized] != 3 {
+			t.Errorf("counted %v", n)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package httpflv
 import (
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -38,13 +39,40 @@ var (
 		status: fasthttp.StatusForbidden, reason: session.Forbidden,
 		text: "this web page may not read streams here: add its origin to origins in the configuration",
 	}
+	notNode = refusal{
+		status: fasthttp.StatusForbidden, reason: session.Unsigned,
+		text: "this address is for other nodes, which sign what they ask: players use the public one",
+	}
 	noPage = refusal{
 		status: fasthttp.StatusNotFound, reason: session.None,
 		text: "nothing here: a stream is at /APP/NAME.flv",
 	}
 )
 
-func notFound(n stream.Name) refusal {
+// reasonField is the header field with the word of a refusal, for programs.
+const reasonField = "Millrace-Reason"
+
+// missing is the answer to who waited for a stream that did not come.
+func missing(n stream.Name, why session.Reason) refusal {
+	switch why {
+	case session.Draining:
+		return draining
+	case session.NoKeyframe:
+		return refusal{
+			status: fasthttp.StatusServiceUnavailable, reason: why, header: "Retry-After: 2\r\n",
+			text: string(n) + " is live but has shown no keyframe, and a player begins at one: look at the keyframe interval of the encoder",
+		}
+	case session.UpstreamLost:
+		return refusal{
+			status: fasthttp.StatusBadGateway, reason: why, header: "Retry-After: 2\r\n",
+			text: "no upstream of this node answers for " + string(n) + ": see /v1/events on its admin address",
+		}
+	case session.Loop:
+		return refusal{
+			status: fasthttp.StatusLoopDetected, reason: why,
+			text: "the upstreams of this node lead back to it: see /v1/events on its admin address",
+		}
+	}
 	return refusal{
 		status: fasthttp.StatusNotFound, reason: session.NotFound,
 		text: "nobody publishes " + string(n) + " now: publish to rtmp://HOST/" + string(n) + " and ask again",
@@ -68,6 +96,9 @@ func (r refusal) append(dst []byte, cors string, now time.Time) []byte {
 	dst = strconv.AppendInt(dst, int64(len(r.text)+1), 10)
 	dst = append(dst, crlf...)
 	dst = append(dst, r.header...)
+	if r.reason != session.None {
+		dst = append(dst, reasonField+": "+r.reason.String()+crlf...)
+	}
 	dst = append(dst, cors...)
 	dst = append(dst, crlf...)
 	dst = append(dst, r.text...)
@@ -131,4 +162,40 @@ func (f *Fanout) answerLater(conn net.Conn, text []byte, delay time.Duration) {
 	}
 	s.mail.Store(true)
 	s.wake()
+}
+
+// readOnly are the methods of what can only be read.
+const readOnly = "GET, HEAD, OPTIONS"
+
+// setLines sets header lines, each with its end.
+func setLines(ctx *fasthttp.RequestCtx, lines string) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(lines, crlf), crlf) {
+		if name, value, ok := strings.Cut(line, ": "); ok {
+			ctx.Response.Header.Set(name, value)
+		}
+	}
+}
+
+// preflight answers OPTIONS (Fetch standard, "CORS-preflight fetch").
+func preflight(ctx *fasthttp.RequestCtx, cors, methods string) {
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	h := &ctx.Response.Header
+	h.Set("Allow", methods)
+	setLines(ctx, cors)
+	h.Set("Access-Control-Allow-Methods", methods)
+	h.Set("Access-Control-Allow-Headers", "*")
+	h.Set("Access-Control-Max-Age", "86400")
+}
+
+// answerHead says what a GET would, and starts nothing.
+func answerHead(ctx *fasthttp.RequestCtx, p play) {
+	setLines(ctx, streamHead)
+	setLines(ctx, p.cors)
+	ctx.Response.SkipBody = true
+	if p.framing == chunked {
+		ctx.Response.Header.SetContentLength(-1)
+	} else {
+		ctx.Response.Header.SetContentLength(-2) // none: to the end of the connection
+	}
+	ctx.SetConnectionClose()
 }

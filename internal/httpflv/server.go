@@ -41,6 +41,7 @@ type Server struct {
 	gate  *auth.Gate
 	table *session.Table
 	pages fasthttp.RequestHandler
+	self  Identity
 	log   *slog.Logger
 	http  *fasthttp.Server
 
@@ -48,6 +49,7 @@ type Server struct {
 	settings atomic.Pointer[settings]
 	draining atomic.Bool
 	refusals refusalLog
+	told     figuresCache
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -59,14 +61,14 @@ type Server struct {
 // New returns a Server for ln that has fan send the streams of hub. pages gets the
 // requests for all other paths and may be nil. New starts nothing.
 func New(cfg Config, ln net.Listener, fan *Fanout, hub *stream.Hub, gate *auth.Gate, table *session.Table,
-	pages fasthttp.RequestHandler, log *slog.Logger,
+	self Identity, pages fasthttp.RequestHandler, log *slog.Logger,
 ) (*Server, error) {
 	st, err := newSettings(cfg)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
-		ln: ln, fan: fan, hub: hub, gate: gate, table: table, pages: pages, log: log,
+		ln: ln, fan: fan, hub: hub, gate: gate, table: table, self: self, pages: pages, log: log,
 		writers: make(map[*writer]struct{}),
 	}
 	s.settings.Store(st)
@@ -99,11 +101,16 @@ func (q quiet) Printf(format string, args ...any) {
 }
 
 // Run serves until ctx ends or the listener fails. It then refuses what is new,
-// closes the viewers that are on no shard over the configured time, and returns:
-// nil when ctx ended it. Viewers on shards belong to the [Fanout].
+// closes the viewers that are on no shard as the [Fanout] closes its own, and
+// returns: nil when ctx ended it.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.ln) }()
+	telling, told := context.WithCancel(context.WithoutCancel(ctx))
+	var report sync.WaitGroup
+	report.Go(func() { s.refusals.run(telling, s.log) })
+	defer report.Wait()
+	defer told()
 
 	var err error
 	select {
@@ -116,13 +123,14 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.Drain()
+	var writers sync.WaitGroup
+	writers.Go(s.closeWriters)
 	closing, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	_ = s.http.ShutdownWithContext(closing) // what is left is in ReadTimeout's hands
 	_ = s.ln.Close()
 	<-served
-
-	s.closeWriters(s.settings.Load().cfg.DrainSpread)
+	writers.Wait()
 	return err
 }
 
@@ -148,7 +156,24 @@ func (s *Server) Stats() Stats { return s.fan.Stats() }
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	st := s.settings.Load()
 	path := decodedPath(ctx)
-	if !strings.HasSuffix(path, suffix) {
+	switch path {
+	case healthPath:
+		s.answerHealth(ctx)
+		return
+	case probePath:
+		s.answerProbe(ctx)
+		return
+	}
+	if s.self.NodesOnly && len(ctx.Request.Header.Peek(purposeField)) == 0 {
+		s.refused(st.infoOf(ctx, time.Now()), notNode.reason, notNode.text)
+		s.refuse(ctx, notNode, "")
+		return
+	}
+	if path == reportPath && s.self.Quality != nil {
+		s.takeReport(ctx)
+		return
+	}
+	if !strings.HasSuffix(path, suffix) || strings.HasPrefix(path, "/"+stream.PageApp+"/") {
 		if s.pages == nil {
 			s.refuse(ctx, noPage, st.cors(string(ctx.Request.Header.Peek("Origin"))))
 			return
@@ -160,10 +185,15 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	p, r := st.parsePlay(ctx, path, now)
 	switch {
 	case ctx.IsOptions():
-		preflight(ctx, p.cors)
+		preflight(ctx, p.cors, readOnly)
 		return
 	case !ctx.IsGet() && !ctx.IsHead():
 		r = &notAllowed
+	case r == nil && p.node != nil:
+		if r = s.judge(&p, now); r != nil {
+			break
+		}
+		fallthrough
 	case r == nil:
 		r = s.decide(ctx, &p, now)
 	}
@@ -174,13 +204,13 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.HijackSetNoResponse(true)
 		ctx.Hijack(func(c net.Conn) { s.takeOver(p, c) })
 	case r.delay > 0:
-		s.refused(r.reason, string(p.name))
+		s.refused(p.info, r.reason, r.text)
 		ctx.HijackSetNoResponse(true)
 		ctx.Hijack(func(c net.Conn) {
 			s.fan.answerLater(underlying(c), r.append(nil, p.cors, time.Now()), r.delay)
 		})
 	default:
-		s.refused(r.reason, string(p.name))
+		s.refused(p.info, r.reason, r.text)
 		s.refuse(ctx, *r, p.cors)
 	}
 }
@@ -188,18 +218,23 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 // decide returns why a request that is well-formed is turned away, nil when it is
 // not. It changes nothing: between it and the taking over the client may be gone.
 func (s *Server) decide(ctx *fasthttp.RequestCtx, p *play, now time.Time) *refusal {
+	if p.node == nil || !p.node.signed {
+		grant, err := s.gate.Play(now, auth.Request{
+			Stream: p.name, Peer: p.info.Peer.Addr(), Query: p.query, Referer: p.referer,
+		})
+		if err != nil {
+			return denied(err)
+		}
+		p.expires = grant.Expires
+	}
+	if r := s.elsewhere(ctx, p, now); r != nil {
+		return r
+	}
 	if s.draining.Load() {
 		return &draining
 	}
-	grant, err := s.gate.Play(now, auth.Request{
-		Stream: p.name, Peer: p.info.Peer.Addr(), Query: p.query, Referer: p.referer,
-	})
-	if err != nil {
-		return denied(err)
-	}
-	p.expires = grant.Expires
-	if _, ok := s.hub.Lookup(p.name); !ok && (ctx.IsHead() || s.settings.Load().cfg.PlayWait == 0) {
-		r := notFound(p.name)
+	if _, ok := s.hub.Lookup(p.name); !ok && (ctx.IsHead() || s.hope(p) == 0) {
+		r := missing(p.name, s.hub.Outlook(p.name).Why)
 		return &r
 	}
 	if s.fan.full() {
@@ -222,6 +257,8 @@ func denied(err error) *refusal {
 		r.status, r.header = fasthttp.StatusUnauthorized, "WWW-Authenticate: Signed-URL\r\n"
 	case session.Storm:
 		r.status, r.header = fasthttp.StatusTooManyRequests, "Retry-After: 10\r\n"
+	case session.Loop, session.TooManyHops:
+		r.status = fasthttp.StatusLoopDetected
 	}
 	return r
 }
@@ -233,6 +270,9 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r refusal, cors string) {
 	ctx.SetContentType("text/plain; charset=utf-8")
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	setLines(ctx, r.header)
+	if r.reason != session.None {
+		ctx.Response.Header.Set(reasonField, r.reason.String())
+	}
 	setLines(ctx, cors)
 	ctx.SetBodyString(r.text + "\n")
 	if r.reason == session.Storm || r.reason == session.BadRequest {
@@ -253,64 +293,7 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &netErr) && netErr.Timeout():
 		r.status, r.text = fasthttp.StatusRequestTimeout, "the request took too long: send it at once"
 	}
-	s.refused(r.reason, "")
-	s.refuse(ctx, r, s.settings.Load().cors(string(ctx.Request.Header.Peek("Origin"))))
-}
-
-// setLines sets header lines, each with its end.
-func setLines(ctx *fasthttp.RequestCtx, lines string) {
-	for line := range strings.SplitSeq(strings.TrimSuffix(lines, crlf), crlf) {
-		if name, value, ok := strings.Cut(line, ": "); ok {
-			ctx.Response.Header.Set(name, value)
-		}
-	}
-}
-
-// preflight answers OPTIONS (Fetch standard, "CORS-preflight fetch").
-func preflight(ctx *fasthttp.RequestCtx, cors string) {
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-	h := &ctx.Response.Header
-	h.Set("Allow", "GET, HEAD, OPTIONS")
-	setLines(ctx, cors)
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "*")
-	h.Set("Access-Control-Max-Age", "86400")
-}
-
-// answerHead says what a GET would, and starts nothing.
-func answerHead(ctx *fasthttp.RequestCtx, p play) {
-	setLines(ctx, streamHead)
-	setLines(ctx, p.cors)
-	ctx.Response.SkipBody = true
-	if p.framing == chunked {
-		ctx.Response.Header.SetContentLength(-1)
-	} else {
-		ctx.Response.Header.SetContentLength(-2) // none: to the end of the connection
-	}
-	ctx.SetConnectionClose()
-}
-
-// refused counts a request that was turned away, and logs such at most once a
-// second.
-func (s *Server) refused(r session.Reason, name string) {
-	s.table.Refuse(session.HTTPFLV, r)
-	if n, ok := s.refusals.note(time.Now()); ok {
-		s.log.Info("requests refused", "count", n, "stream", name, "role", "http-flv", "reason", r.String())
-	}
-}
-
-// refusalLog counts what is not worth a line each.
-type refusalLog struct {
-	count atomic.Uint64
-	next  atomic.Int64 // Unix nanoseconds
-}
-
-// note counts one, and returns how many there were if it is time for a line.
-func (l *refusalLog) note(now time.Time) (uint64, bool) {
-	l.count.Add(1)
-	next, at := l.next.Load(), now.UnixNano()
-	if at < next || !l.next.CompareAndSwap(next, at+int64(time.Second)) {
-		return 0, false
-	}
-	return l.count.Swap(0), true
+	st := s.settings.Load()
+	s.refused(st.infoOf(ctx, time.Now()), r.reason, r.text)
+	s.refuse(ctx, r, st.cors(string(ctx.Request.Header.Peek("Origin"))))
 }

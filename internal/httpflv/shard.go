@@ -277,8 +277,6 @@ func (s *shard) visitOdd(v *viewer, now time.Duration) {
 		if s.start(v) {
 			s.serve(v, now)
 		}
-	case !v.ending && v.cur.Ended():
-		s.finish(v, session.StreamEnded)
 	case !v.blocked:
 		s.serve(v, now)
 	}
@@ -298,7 +296,7 @@ func (s *shard) serve(v *viewer, now time.Duration) {
 		switch {
 		case v.ending:
 			s.leave(v, v.reason)
-		case v.cur.Ended(): // perhaps before it came here
+		case v.cur.Ended():
 			s.finish(v, session.StreamEnded)
 		}
 	case blocked:

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gobwas/ws"
 
 	"millrace/internal/auth"
 	"millrace/internal/flv"
@@ -41,7 +44,7 @@ const pushed = 10_000
 func TestAFrozenViewerReturnsNearLive(t *testing.T) {
 	for name, rcvbuf := range map[string]int{"small buffer": 16 << 10, "default buffer": 0} {
 		t.Run(name, func(t *testing.T) {
-			n := start(t, quickly(), auth.DefaultConfig())
+			n, book := keptBy(t, quickly())
 			s := n.publish("live/a")
 			s.headers()
 			s.frames(50, pushed)
@@ -91,6 +94,9 @@ func TestAFrozenViewerReturnsNearLive(t *testing.T) {
 			// Its place has left the log by then, which holds less than 40 s.
 			if got := n.table.Skips()[session.OffLog]; got == 0 || n.table.List()[0].Skipped != got {
 				t.Errorf("skips %v, of the session %d", n.table.Skips(), n.table.List()[0].Skipped)
+			}
+			if got := book.Take(1); len(got) != 1 || got[0].Skips != 1 {
+				t.Errorf("kept %+v, want one skip", got)
 			}
 			if got := n.fan.Stats().Partial; got == 0 {
 				t.Error("no partial write is counted")
@@ -201,13 +207,25 @@ func TestKickOfABlockedViewer(t *testing.T) {
 }
 
 // A stream may end between the first write to a viewer and the moment in which its
-// shard takes it in.
+// shard takes it in: one that had no viewer of the stream, or one that still has some
+// which take nothing any more.
 func TestStreamEndOnTheWayToTheShard(t *testing.T) {
 	n := start(t, quickly(), auth.DefaultConfig())
-	for _, begun := range []bool{true, false} {
+	for _, tt := range []struct{ begun, others bool }{{true, false}, {false, false}, {true, true}, {false, true}} {
 		s := n.publish("live/a")
-		if begun {
-			s.frames(3, 100)
+		if tt.others {
+			s.frames(10, pushed)
+			before := n.fan.Stats().Partial
+			ask(t, dialSmall(t, n.addr, 4<<10), get11("/live/a.flv"))
+			s.frames(90, pushed)
+			eventually(t, "the other viewer is blocked", func() bool { return n.fan.Stats().Partial > before })
+			s.p.Renew(time.Now().UnixMilli()) // so that who comes now waits
+		}
+		first := s.n
+		if tt.begun {
+			for i := range 3 {
+				s.frame(i == 0, 100)
+			}
 		}
 		client, c := pair(t)
 		str, refused := n.server.attach(play{name: "live/a"})
@@ -220,20 +238,65 @@ func TestStreamEndOnTheWayToTheShard(t *testing.T) {
 		}
 		n.server.firstWrite(v)
 		s.p.Close(time.Now())
+		passes := v.shard.stats.passes.Load()
 		n.hub.Sweep(time.Now().Add(time.Minute))
+		if tt.others { // which the shard knows have to end, before v comes
+			eventually(t, "the shard has looked", func() bool { return v.shard.stats.passes.Load() > passes+1 })
+		}
 		if err := n.fan.join(v); err != nil {
 			t.Fatal(err)
 		}
 		r := respond(t, client)
-		if !begun {
+		if !tt.begun {
 			if r.resp.StatusCode != 404 {
 				t.Errorf("status %d, want 404", r.resp.StatusCode)
 			}
 			continue
 		}
-		r.wantFrames(0, 2)
+		r.wantFrames(first, s.n-1)
 		if _, err := r.flv.Read(); !errors.Is(err, io.EOF) {
-			t.Errorf("at the end: %v", err)
+			t.Errorf("%+v: at the end: %v", tt, err)
+		}
+	}
+}
+
+// Who merges what it sends, or is a little behind, gets the last frames of a stream too.
+func TestTheLastFramesAreSent(t *testing.T) {
+	cfg := quickly()
+	cfg.MergeMin, cfg.MergeMax = 300*time.Millisecond, 300*time.Millisecond
+	n := start(t, cfg, auth.DefaultConfig())
+	s := n.publish("live/a")
+	s.frames(1, 100)
+	plain := n.get(get11("/live/a.flv"))
+	conn, in := n.dialWS("/live/a.flv")
+	socket := &reader{t: t, conn: conn, flv: flv.NewReader(&messages{in: in, other: func(ws.OpCode, []byte) {}}, 1<<20)}
+	plain.wantFrames(0, 0)
+	socket.wantFrames(0, 0)
+	s.frames(9, 100)
+	s.p.End(time.Now())
+	plain.wantFrames(1, 9)
+	if _, err := plain.flv.Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+	socket.wantFrames(1, 9)
+	n.wantEnded(session.StreamEnded, 2)
+}
+
+// A stream that is live but shows no keyframe is not said to be missing.
+func TestLiveWithoutAKeyframe(t *testing.T) {
+	cfg := quickly()
+	cfg.StallTimeout = time.Second
+	n := start(t, cfg, auth.DefaultConfig())
+	n.publish("live/a").headers()
+	plain := n.send("/live/a.flv")
+	upgrade := n.sendRaw("GET /live/a.flv HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n")
+	for name, conn := range map[string]net.Conn{"HTTP-FLV": plain, "WebSocket-FLV": upgrade} {
+		r := respond(t, conn)
+		body, _ := io.ReadAll(r.resp.Body)
+		if r.resp.StatusCode != 503 || r.resp.Header.Get(reasonField) != "no_keyframe" || r.resp.Header.Get("Retry-After") == "" ||
+			!strings.Contains(string(body), "live/a is live but has shown no keyframe") {
+			t.Errorf("%s: %d %v %q", name, r.resp.StatusCode, r.resp.Header, body)
 		}
 	}
 }

@@ -100,3 +100,28 @@ func abandon(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
 	unix.Close(fd)
 }
+
+// sendingOf returns what the kernel knows of what goes out on c: the least round trip of
+// the last minutes in microseconds, the bytes sent, and those of them sent again. All are
+// 0 where it does not say.
+func sendingOf(c *net.TCPConn) (trip uint32, out, again uint64) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, 0, 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			trip, out, again = known(info.Min_rtt), info.Bytes_sent, info.Bytes_retrans
+		}
+	})
+	return trip, out, again
+}
+
+// known returns a time of the kernel, or 0 for all ones, by which it says that it has
+// none.
+func known(t uint32) uint32 {
+	if t == 1<<32-1 {
+		return 0
+	}
+	return t
+}

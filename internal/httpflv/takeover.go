@@ -40,12 +40,12 @@ func (s *Server) takeOver(p play, hijacked net.Conn) {
 	c := underlying(hijacked)
 	str, r := s.attach(p)
 	if r != nil {
-		s.refused(r.reason, string(p.name))
+		s.refused(p.info, r.reason, r.text)
 		answer{conn: c, text: r.append(nil, p.cors, time.Now())}.deliver()
 		return
 	}
 	tcp := tcpOf(c)
-	if tcp == nil || p.framing == webSocket || encrypted(c) {
+	if tcp == nil || p.node != nil || p.framing == webSocket || encrypted(c) {
 		s.startWriter(p, str, c, hijacked)
 		return
 	}
@@ -53,7 +53,7 @@ func (s *Server) takeOver(p play, hijacked net.Conn) {
 	if err != nil {
 		// Most likely there are no descriptors left, and this is not the only one.
 		s.log.Debug("take over a connection", "stream", p.name, "peer", p.info.Peer, "err", err)
-		s.refused(session.Internal, string(p.name))
+		s.refused(p.info, session.Internal, "")
 		s.release(str)
 		_ = c.Close()
 		return
@@ -76,7 +76,7 @@ func (s *Server) newViewer(p play, str *stream.Stream, c net.Conn, tcp *net.TCPC
 		info: p.info, cors: p.cors, framing: p.framing, cur: str.NewCursor(stream.CursorOptions{}),
 	}
 	now := v.shard.now()
-	v.until = now + s.patience(str)
+	v.until = now + s.patience(&p, str)
 	if !p.expires.IsZero() {
 		v.expires = max(1, now+time.Until(p.expires))
 	}
@@ -104,16 +104,16 @@ func (s *Server) attach(p play) (*stream.Stream, *refusal) {
 	if !s.fan.admit() {
 		return nil, &overLimit
 	}
-	str, err := s.hub.Attach(p.name)
+	str, err := s.hub.Attach(p.name, p.demand())
 	if err != nil {
 		s.fan.admitted.Add(-1)
 		r := overLimit
 		r.text = err.Error() + ": try again in a few seconds"
 		return nil, &r
 	}
-	if str.State() == stream.Idle && s.settings.Load().cfg.PlayWait == 0 {
+	if str.State() == stream.Idle && s.hope(&p) == 0 {
 		s.release(str)
-		r := notFound(p.name)
+		r := missing(p.name, s.hub.Outlook(p.name).Why)
 		return nil, &r
 	}
 	return str, nil
@@ -125,14 +125,23 @@ func (s *Server) release(str *stream.Stream) {
 	s.fan.admitted.Add(-1)
 }
 
+// hope returns how long it is worth waiting for a stream that is missing.
+func (s *Server) hope(p *play) time.Duration {
+	wait := s.hub.Outlook(p.name).Wait
+	if p.node != nil && p.node.marks.Back > 0 {
+		wait = max(wait, resumeWait)
+	}
+	return max(wait, s.settings.Load().cfg.PlayWait)
+}
+
 // patience returns how long a viewer waits for something to play: for a stream that
-// is missing as configured; for one that has just lost its publisher, or that shows
+// is missing as configured, or as long as it may take to bring it; for one that has just lost its publisher, or that shows
 // its first keyframe late, as long as a viewer may take nothing. A stream whose
 // grace time ends is found out about at once.
-func (s *Server) patience(str *stream.Stream) time.Duration {
+func (s *Server) patience(p *play, str *stream.Stream) time.Duration {
 	cfg := &s.settings.Load().cfg
 	if str.State() == stream.Idle {
-		return cfg.PlayWait
+		return s.hope(p)
 	}
 	return max(cfg.PlayWait, cfg.StallTimeout)
 }

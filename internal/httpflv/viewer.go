@@ -102,6 +102,8 @@ func (v *viewer) closeChunk(left int) {
 // what the flags of the FLV header must say.
 func (v *viewer) begin() {
 	v.sess = v.server.table.Open(v.info, func(r session.Reason) { v.shard.kick(v, r) })
+	v.server.fan.came(v.sess)
+	v.server.self.Quality.Began(v.info.Peer.Addr(), time.Since(v.info.Started))
 	p := appendHead(make([]byte, 0, 512), v.framing, v.cors, time.Now())
 	p = v.framing.appendFrame(p, flv.FileHeaderSize, false)
 	audio, video := tracks(v.stream)

@@ -273,7 +273,7 @@ func TestWebSocketClientsThatBreakTheRules(t *testing.T) {
 		r := &reader{t: t, conn: conn, flv: flv.NewReader(m, 1<<20)}
 		r.wantFrames(0, 2)
 		_ = ws.WriteFrame(conn, f)
-		n.wantEnded(session.PeerClosed, uint64(i+1))
+		n.wantEnded(session.ProtocolError, uint64(i+1))
 	}
 }
 

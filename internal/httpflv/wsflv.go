@@ -1,9 +1,12 @@
 package httpflv
 
 import (
+	"bufio"
 	"crypto/sha1" //nolint:gosec // RFC 6455 asks for it; it protects nothing
 	"encoding/base64"
+	"errors"
 	"io"
+	"time"
 
 	"github.com/gobwas/ws"
 	"github.com/valyala/fasthttp"
@@ -48,8 +51,11 @@ func appendUpgrade(dst []byte, key string) []byte {
 // closeFrame says why the stream ends.
 func closeFrame(r session.Reason) []byte {
 	code := ws.StatusNormalClosure
-	if r == session.Kicked || r == session.TokenExpired {
+	switch r {
+	case session.Kicked, session.TokenExpired:
 		code = ws.StatusPolicyViolation
+	case session.ProtocolError:
+		code = ws.StatusProtocolError
 	}
 	return ws.MustCompileFrame(ws.NewCloseFrame(ws.NewCloseFrameBody(code, r.String())))
 }
@@ -58,28 +64,43 @@ func closeFrame(r session.Reason) []byte {
 // say, but some players send a word of their own.
 const maxIgnored = 64 << 10
 
-// readFrames reads what a viewer sends until it closes, breaks the rules or is
-// gone. Answers to its questions are put into control while that has room: a peer
-// that asks without reading gets no more.
-func readFrames(in io.Reader, control chan<- []byte) {
+// How many frames a viewer may send: players ping once in a few seconds.
+const frameBurst, frameRate = 100, 50
+
+// readFrames reads what a viewer sends until it closes or is gone, or breaks the
+// rules, which is the reason that it returns. Answers to its questions are put into
+// control while that has room: a peer that asks without reading gets no more.
+func readFrames(from io.Reader, control chan<- []byte) session.Reason {
 	var payload [ws.MaxControlFramePayloadSize]byte
+	in := bufio.NewReaderSize(from, 512)
+	left, at := float64(frameBurst), time.Now()
 	for {
 		h, err := ws.ReadHeader(in)
-		if err != nil || !h.Masked || h.Rsv != 0 || h.Length > maxIgnored {
-			return
+		switch {
+		case errors.Is(err, ws.ErrHeaderLengthMSB), errors.Is(err, ws.ErrHeaderLengthUnexpected):
+			return session.ProtocolError
+		case err != nil:
+			return session.None
+		case !h.Masked || h.Rsv != 0 || h.Length > maxIgnored:
+			return session.ProtocolError
+		}
+		now := time.Now()
+		left, at = min(frameBurst, left+now.Sub(at).Seconds()*frameRate)-1, now
+		if left < 0 {
+			return session.ProtocolError
 		}
 		if !h.OpCode.IsControl() {
 			if _, err := io.CopyN(io.Discard, in, h.Length); err != nil {
-				return
+				return session.None
 			}
 			continue
 		}
 		if h.Length > int64(len(payload)) || !h.Fin {
-			return
+			return session.ProtocolError
 		}
 		p := payload[:h.Length]
 		if _, err := io.ReadFull(in, p); err != nil {
-			return
+			return session.None
 		}
 		switch h.OpCode {
 		case ws.OpPing:
@@ -94,7 +115,7 @@ func readFrames(in io.Reader, control chan<- []byte) {
 			case control <- ws.MustCompileFrame(ws.NewCloseFrame(p)):
 			default:
 			}
-			return
+			return session.None
 		}
 	}
 }

@@ -35,7 +35,7 @@ const (
 // 20 values and two levels.
 const (
 	maxCommand = 16 << 10 // bytes of a command
-	maxValues  = 4096     // values in a command
+	maxValues  = 256      // values in a command
 	maxDepth   = 16       // objects and arrays within one another
 
 	// Script data may be longer: the seek tables of a file that is played as live.

@@ -162,14 +162,15 @@ func (i *inbox) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// boxLogger returns a logger for go-rtmp that passes what it says on to log at
-// debug level. When that is off, go-rtmp does not even format it.
+// boxLogger returns a logger for go-rtmp that passes its warnings on to log at debug
+// level: every hostile peer causes some. When that is off, go-rtmp does not even
+// format them.
 func boxLogger(log *slog.Logger) *logrus.Logger {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	l.SetLevel(logrus.PanicLevel)
 	if log.Enabled(context.Background(), slog.LevelDebug) {
-		l.SetLevel(logrus.InfoLevel)
+		l.SetLevel(logrus.WarnLevel)
 		l.AddHook(&bridge{log})
 	}
 	return l
@@ -183,6 +184,6 @@ func (b *bridge) Levels() []logrus.Level { return logrus.AllLevels }
 
 // Fire passes one entry on.
 func (b *bridge) Fire(e *logrus.Entry) error {
-	b.log.Debug("go-rtmp: "+e.Message, "level", e.Level.String())
+	b.log.Debug("go-rtmp: " + e.Message)
 	return nil
 }

@@ -34,6 +34,15 @@ type limits struct {
 	message int // bytes of one message
 	partial int // bytes of all unfinished messages
 	streams int // chunk streams
+
+	// media is passed over without memory for it, like everything that is neither a
+	// command nor about the protocol: from a peer that publishes nothing.
+	skip bool
+}
+
+// skips reports whether messages of a type are passed over.
+func (l *limits) skips(kind uint8) bool {
+	return l.skip && kind > typePeerBandwidth && kind != typeCommand && kind != typeCommandAMF3
 }
 
 // maxOther is the limit of messages that are neither media nor commands: control
@@ -71,6 +80,7 @@ type chunkStream struct {
 	extended bool // the last header had an extended timestamp
 	known    bool // a header with length and type was seen
 	busy     bool // a message has begun
+	skip     bool // and is passed over
 
 	wire []byte // the message as far as there is memory for it
 	got  int    // payload bytes that have come
@@ -93,6 +103,13 @@ type chunkReader struct {
 	streams int
 	held    int // bytes allocated for unfinished messages
 	got     int // bytes received of them
+
+	// inside, if there is one, is called for each message that is dealt with here. Its
+	// error is the reader's.
+	inside func() error
+	// all, if there is one, bounds what this reader and others hold together.
+	all     *partials
+	charged int // as far as all knows
 }
 
 func newChunkReader(src io.Reader, buffer int, l limits) *chunkReader {
@@ -111,7 +128,11 @@ func (r *chunkReader) readMessage(m *message) error {
 			continue // unfinished
 		}
 		m.wire, m.stream, m.time, m.kind = cs.wire, cs.stream, cs.time, cs.kind
-		cs.wire, cs.got, cs.busy = nil, 0, false
+		m.skipped = cs.skip
+		cs.wire, cs.got, cs.busy, cs.skip = nil, 0, false, false
+		if m.skipped {
+			return nil
+		}
 		switch m.kind {
 		case typeSetChunkSize:
 			err = r.setSize(m.payload())
@@ -120,10 +141,55 @@ func (r *chunkReader) readMessage(m *message) error {
 		default:
 			return nil
 		}
+		if err == nil && r.inside != nil {
+			err = r.inside()
+		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// limit puts l in force. What it would have passed over and has begun loses its
+// memory, and is passed over from here.
+func (r *chunkReader) limit(l limits) {
+	r.limits = l
+	drop := func(cs *chunkStream) {
+		if cs != nil && cs.busy && !cs.skip && l.skips(cs.kind) {
+			r.letGo(cs)
+			cs.skip = true
+		}
+	}
+	for _, cs := range r.low {
+		drop(cs)
+	}
+	for _, cs := range r.high {
+		drop(cs)
+	}
+}
+
+// letGo gives the memory of an unfinished message back.
+func (r *chunkReader) letGo(cs *chunkStream) {
+	if cs.wire == nil {
+		return
+	}
+	r.held -= len(cs.wire)
+	r.got -= cs.got
+	cs.wire = nil
+	r.charge()
+}
+
+// charge tells what is held, and reports whether it may be.
+func (r *chunkReader) charge() bool {
+	held := max(0, r.held-freePartial)
+	if r.all == nil || held == r.charged {
+		return true
+	}
+	if !r.all.move(r.charged, held) {
+		return false
+	}
+	r.charged = held
+	return true
 }
 
 // setSize is the set chunk size message (section 5.4.1). It counts from the next
@@ -149,9 +215,8 @@ func (r *chunkReader) abort(p []byte) {
 	if cs == nil || !cs.busy {
 		return
 	}
-	r.held -= len(cs.wire)
-	r.got -= cs.got
-	cs.wire, cs.got, cs.busy = nil, 0, false
+	r.letGo(cs)
+	cs.got, cs.busy, cs.skip = 0, false, false
 }
 
 func (r *chunkReader) find(id uint32) *chunkStream {
@@ -193,20 +258,27 @@ func (r *chunkReader) readChunk() (*chunkStream, error) {
 		if err := r.limits.check(cs.kind, cs.length); err != nil {
 			return nil, err
 		}
-		cs.busy = true
+		cs.busy, cs.skip = true, r.limits.skips(cs.kind)
 	}
-	if err := r.readPayload(cs, min(r.size, cs.length-cs.got)); err != nil {
+	if n := min(r.size, cs.length-cs.got); cs.skip {
+		err = r.passOver(cs, n)
+	} else {
+		err = r.readPayload(cs, n)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if cs.got < cs.length {
+	switch {
+	case cs.got < cs.length:
 		return nil, nil
-	}
-	if cs.wire == nil {
+	case cs.skip:
+	case cs.wire == nil:
 		cs.wire = flv.Alloc(flv.Kind(cs.kind), 0)
-	} else {
-		r.held -= len(cs.wire)
-		r.got -= cs.got
-		seal(cs.wire, cs.kind, cs.length)
+	default:
+		wire := cs.wire
+		seal(wire, cs.kind, cs.length)
+		r.letGo(cs)
+		cs.wire = wire
 	}
 	return cs, nil
 }
@@ -368,6 +440,20 @@ func (r *chunkReader) readPayload(cs *chunkStream, n int) error {
 	return nil
 }
 
+// passOver reads n more bytes of a message that nobody wants.
+func (r *chunkReader) passOver(cs *chunkStream, n int) error {
+	for n > 0 {
+		if err := r.needMore(1); err != nil {
+			return err
+		}
+		k := min(n, r.w-r.r)
+		r.r += k
+		cs.got += k
+		n -= k
+	}
+	return nil
+}
+
 // room returns how many more payload bytes the memory of cs takes, at least one.
 func (r *chunkReader) room(cs *chunkStream) (int, error) {
 	if n := len(cs.wire) - framing - cs.got; n > 0 {
@@ -382,9 +468,14 @@ func (r *chunkReader) room(cs *chunkStream) (int, error) {
 	if r.held-len(cs.wire)+want > r.limits.partial+framing {
 		return 0, faultf(session.PartialTooBig, "unfinished messages hold more than %d bytes", r.limits.partial)
 	}
+	grown := want - len(cs.wire)
+	r.held += grown
+	if !r.charge() {
+		r.held -= grown
+		return 0, faultf(session.PartialTooBig, "unfinished messages of all connections hold more than %d bytes", r.all.most.Load())
+	}
 	wire := make([]byte, want)
 	copy(wire, cs.wire)
-	r.held += want - len(cs.wire)
 	cs.wire = wire
 	return want - framing - cs.got, nil
 }

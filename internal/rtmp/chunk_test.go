@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -417,12 +418,12 @@ func TestChunkWriter(t *testing.T) {
 func TestControlDoesNotWait(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var out record
+	var first sync.Once
 	w := newChunkWriter(sinkFunc(func(bufs *net.Buffers) error {
-		select {
-		case entered <- struct{}{}:
+		first.Do(func() {
+			close(entered)
 			<-leave
-		default:
-		}
+		})
 		return out.write(bufs)
 	}))
 	var b batch

@@ -101,6 +101,7 @@ type Client struct {
 	listening chan struct{} // closed when listen has returned; nil without it
 	lost      error         // why; valid after listening is closed
 
+	heard   atomic.Int64 // when something was read last, Unix ns
 	closing sync.Once
 	ending  atomic.Bool // Close has begun: nothing may block for long any more
 }
@@ -298,6 +299,9 @@ func (s status) refusal() error {
 func (c *Client) readSocket(p []byte) (int, error) {
 	n, err := c.net.Read(p)
 	c.received += uint64(n)
+	if n > 0 {
+		c.heard.Store(time.Now().UnixNano())
+	}
 	if c.shaken && c.received-c.acked >= c.window {
 		c.acked = c.received
 		ack := binary.BigEndian.AppendUint32(nil, uint32(c.received))
@@ -349,6 +353,19 @@ func (c *Client) Close() error {
 		}
 	})
 	return err
+}
+
+// Err returns why the server has ended the publish, nil while it goes on.
+func (c *Client) Err() error {
+	if c.listening == nil {
+		return nil
+	}
+	select {
+	case <-c.listening:
+		return c.lost
+	default:
+		return nil
+	}
 }
 
 // Addr returns the server's address.

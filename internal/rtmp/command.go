@@ -11,13 +11,30 @@ import (
 
 // handle deals with one message of the peer.
 func (c *conn) handle(m *message) error {
+	if m.skipped {
+		if isMedia(m.kind) || m.kind == typeDataAMF3 || m.kind == typeAggregate {
+			return c.drop(session.NotPublishing)
+		}
+		return c.control()
+	}
 	switch m.kind {
 	case typeAudio, typeVideo, typeData, typeDataAMF3:
 		return c.media(m)
 	case typeAggregate:
+		if len(m.payload()) < framing {
+			return c.drop(session.BadTag)
+		}
 		return splitAggregate(m, c.media)
 	case typeCommand, typeCommandAMF3:
+		if err := c.commanded(); err != nil {
+			return err
+		}
 		return c.command(m)
+	}
+	if err := c.control(); err != nil {
+		return err
+	}
+	switch m.kind {
 	case typeWindowAckSize:
 		// Section 5.4.4. A window of 0 would have every byte acknowledged.
 		if p := m.payload(); len(p) >= 4 && binary.BigEndian.Uint32(p) > 0 {
@@ -134,7 +151,9 @@ func (c *conn) command(m *message) error {
 	case "closeStream":
 		c.closeStream(cmd.stream)
 	case "FCUnpublish":
-		c.unpublish()
+		if c.pub != nil && c.pub.names(cmd.text()) {
+			c.unpublish()
+		}
 		return c.answer(&cmd, nil, "onFCUnpublish")
 	case "FCPublish":
 		return c.answer(&cmd, nil, "onFCPublish")

@@ -28,6 +28,7 @@ func TestConfig(t *testing.T) {
 		{"play_wait: is -1ns, must be", func(c *Config) { c.PlayWait = -1 }},
 		{"message_bytes: is 0, must be 65536 to 16777215", func(c *Config) { c.MessageBytes = 0 }},
 		{"partial_bytes: is 65536, must be at least message_bytes (8388608)", func(c *Config) { c.PartialBytes = 65536 }},
+		{"total_partial_bytes: is 1, must be 1048576 to 1099511627776", func(c *Config) { c.TotalPartialBytes = 1 }},
 		{"chunk_streams: is 1, must be", func(c *Config) { c.ChunkStreams = 1 }},
 		{"chunk_size: is 100, must be", func(c *Config) { c.ChunkSize = 100 }},
 	} {
@@ -36,7 +37,7 @@ func TestConfig(t *testing.T) {
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v, want %s", err, tt.want)
 		}
-		if _, err := New(cfg, nil, nil, nil, nil, nil); err == nil {
+		if _, err := New(cfg, nil, nil, nil, nil, nil, nil); err == nil {
 			t.Errorf("New takes %s", tt.want)
 		}
 	}
@@ -86,7 +87,7 @@ func TestListenerFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(DefaultConfig(), ln, nil, nil, session.NewTable(), nil)
+	s, err := New(DefaultConfig(), ln, nil, nil, nil, session.NewTable(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

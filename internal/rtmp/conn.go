@@ -58,15 +58,17 @@ type conn struct {
 	acked     uint64
 	window    uint64 // the peer's acknowledgement window
 	armed     time.Time
-	lastMedia time.Time
+	lastFrame time.Time
 	pub       *publishing
 	play      *playing
 	said      string // text of the fault or refusal, for the log
 	told      bool   // the peer was told why it is let go
-	role      string // newest role and stream, for the log
+	role      string // newest role, stream and session, for the log
 	name      string
-	ended     session.Reason // how the last role ended
+	account   *session.Session // nil before the first
+	ended     session.Reason   // how the last role ended
 	left      bool
+	pace      paces
 
 	// Handed from the reading goroutine to go-rtmp's writing one with a command, and
 	// back with its reply.
@@ -111,7 +113,8 @@ func newConn(s *Server, nc net.Conn, now time.Time) *conn {
 		c.plain = tcpConn(nc)
 	}
 	c.out = newChunkWriter(c)
-	c.in = newChunkReader(readerFunc(c.readSocket), idleBuffer, s.config().limits())
+	c.in = newChunkReader(readerFunc(c.readSocket), idleBuffer, s.config().guest())
+	c.in.inside, c.in.all = c.control, s.partials
 	c.replies = newChunkReader(&c.inbox, 512, limits{message: 1 << 16, partial: 1 << 16, streams: maxStreams})
 	c.replies.size = boxChunk
 	return c
@@ -290,7 +293,10 @@ func (c *conn) readSocket(p []byte) (int, error) {
 		c.arm()
 		n, err := c.net.Read(p)
 		if n > 0 {
-			return n, c.count(n)
+			if err := c.count(n); err != nil {
+				return 0, err
+			}
+			return n, nil
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return 0, err
@@ -302,7 +308,7 @@ func (c *conn) readSocket(p []byte) (int, error) {
 		if !limit.IsZero() && !time.Now().Before(limit) {
 			return 0, faultf(r, "%v", r)
 		}
-		c.armed = time.Time{} // it was armed for less: media has come since
+		c.armed = time.Time{} // it was armed for less: a frame has come since
 	}
 }
 
@@ -314,14 +320,14 @@ func (c *conn) deadline() (time.Time, session.Reason) {
 	case c.hand != nil:
 		return c.began.Add(cfg.HandshakeTimeout), session.HandshakeTimeout
 	case c.pub != nil:
-		return c.lastMedia.Add(cfg.IdleTimeout), session.Idle
+		return c.lastFrame.Add(cfg.IdleTimeout), session.Idle
 	case c.play != nil:
 		return time.Time{}, session.None // what it takes is watched instead
 	}
 	return c.waiting.Add(cfg.CommandTimeout), session.CommandTimeout
 }
 
-// arm sets the read deadline. Since media moves it with every tag, it is left to
+// arm sets the read deadline. Since media moves it with every frame, it is left to
 // fall behind by a second, and looked at again when it strikes.
 func (c *conn) arm() {
 	limit, _ := c.deadline()
@@ -340,6 +346,9 @@ func (c *conn) arm() {
 // bytes since the connection began.
 func (c *conn) count(n int) error {
 	c.received.Add(uint64(n))
+	if err := c.guest(n); err != nil {
+		return err
+	}
 	return c.acknowledge()
 }
 

@@ -65,7 +65,11 @@ func (f *flood) report() {
 	f.counts = nil
 	f.mu.Unlock()
 	for k, n := range counts {
-		if n > 0 {
+		switch {
+		case n <= 0:
+		case k.reason == session.None:
+			f.log.Info(k.event, "count", n)
+		default:
 			f.log.Info(k.event, "reason", k.reason, "count", n)
 		}
 	}

@@ -93,7 +93,7 @@ func newNode(t testing.TB, opt option) *node {
 		n.gate = nil
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: opt.level}))
-	if n.Server, err = New(cfg, ln, n.hub, n.gate, n.table, log); err != nil {
+	if n.Server, err = New(cfg, ln, n.hub, n.gate, nil, n.table, log); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -321,7 +321,7 @@ func (w *watcher) Wake() {
 // watch attaches to a stream before it is published.
 func (n *node) watch(t testing.TB, name stream.Name) *watcher {
 	t.Helper()
-	s, err := n.hub.Attach(name)
+	s, err := n.hub.Attach(name, stream.Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}

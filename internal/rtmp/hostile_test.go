@@ -37,15 +37,33 @@ func TestHostile(t *testing.T) {
 		{"a handshake that never ends", false, false, func(p *peer) { p.write(c0c1(3, [4]byte{})) }, []session.Reason{session.HandshakeTimeout}},
 		{"nothing after the handshake", true, false, func(*peer) {}, []session.Reason{session.CommandTimeout}},
 		{"a message of 16 MB", true, false, func(p *peer) { p.write(chunks{}.type0(4, 0, 1<<24-1, 9, 1)) }, []session.Reason{session.MessageTooBig}},
-		{"64 messages of 8 MB announced", true, false, func(p *peer) {
-			for id := range uint32(62) {
-				p.write(chunks{}.type0(3+id, 0, 8<<20, 9, 1).raw(x[:128]...))
+		{"64 messages of 8 MB announced", true, true, func(p *peer) {
+			for id := range uint32(60) {
+				p.write(chunks{}.type0(4+id, 0, 8<<20, 9, 1).raw(x[:128]...))
 			}
-		}, []session.Reason{session.CommandTimeout}},
-		{"64 messages of 8 MB sent side by side", true, false, func(p *peer) {
+		}, []session.Reason{session.Idle}},
+		{"three messages of 8 MB before a publish", true, false, func(p *peer) {
 			p.write(setSize(512 << 10))
-			for id := range uint32(62) {
+			for id := range uint32(3) {
 				p.write(chunks{}.type0(3+id, 0, 8<<20, 9, 1))
+				p.write(x[:512<<10])
+			}
+		}, []session.Reason{session.BadCommand}},
+		{"16 commands of 16 KB side by side", true, false, func(p *peer) {
+			p.write(setSize(16 << 10))
+			for id := range uint32(14) {
+				p.write(chunks{}.type0(3+id, 0, maxCommand+1, typeCommand, 1).raw(x[:16<<10]...))
+			}
+		}, []session.Reason{session.PartialTooBig}},
+		{"17 chunk streams before a publish", true, false, func(p *peer) {
+			for id := range uint32(17) {
+				p.write(chunks{}.type0(3+id, 0, 1000, 9, 1).raw(x[:128]...))
+			}
+		}, []session.Reason{session.TooManyChunks}},
+		{"64 messages of 8 MB sent side by side", true, true, func(p *peer) {
+			p.write(setSize(512 << 10))
+			for id := range uint32(60) {
+				p.write(chunks{}.type0(4+id, 0, 8<<20, 9, 1))
 				p.write(x[:512<<10])
 			}
 		}, []session.Reason{session.PartialTooBig}},
@@ -59,11 +77,16 @@ func TestHostile(t *testing.T) {
 		{"chunks of one byte", true, false, func(p *peer) {
 			p.write(setSize(1))
 			p.write(appendMessage(nil, 1, 4, typeVideo, 1, 0, x[:1<<20]))
-		}, []session.Reason{session.CommandTimeout}},
+		}, []session.Reason{session.BadCommand}},
 		{"empty messages without end", true, false, func(p *peer) {
 			p.write(chunks{}.type0(4, 0, 0, 9, 1))
 			p.write(bytes.Repeat([]byte{3<<6 | 4}, 4<<20))
-		}, []session.Reason{session.CommandTimeout}},
+		}, []session.Reason{session.ProtocolError}},
+		{"empty pictures without end", true, true, func(p *peer) {
+			p.write(chunks{}.type0(4, 0, 0, 9, 1))
+			p.write(bytes.Repeat([]byte{3<<6 | 4}, 4<<20))
+		}, []session.Reason{session.ProtocolError}},
+		{"the chunk size, again and again", true, true, func(p *peer) { p.write(bytes.Repeat(setSize(4096), 1<<12)) }, []session.Reason{session.ProtocolError}},
 		{"an array of 2^31-1 values in connect", true, false, func(p *peer) {
 			p.message(3, typeCommand, 0, 0, append(encode("connect", 1), amfStrictArray, 0x7f, 0xff, 0xff, 0xff))
 		}, []session.Reason{session.CommandTimeout}},
@@ -77,7 +100,7 @@ func TestHostile(t *testing.T) {
 			for range 64 {
 				p.write(bytes.Repeat(ping, 1<<14))
 			}
-		}, nil},
+		}, []session.Reason{session.ProtocolError}},
 		{"a window of one byte", true, true, func(p *peer) {
 			p.message(2, typeWindowAckSize, 0, 0, []byte{0, 0, 0, 1})
 			for range 1000 {
@@ -89,13 +112,16 @@ func TestHostile(t *testing.T) {
 			for range 5000 {
 				p.command(0, "createStream", 2, nil)
 			}
-		}, []session.Reason{session.CommandTimeout}},
+		}, []session.Reason{session.BadCommand}},
+		{"commands of 4,000 values", true, false, func(p *peer) {
+			p.message(3, typeCommand, 0, 0, append(encode("foo", 1), bytes.Repeat([]byte{amfNull}, 4000)...))
+		}, []session.Reason{session.BadCommand}},
 		{"publish and unpublish without end", true, true, func(p *peer) {
 			for range 1000 {
 				p.command(0, "FCUnpublish", 0, nil)
 				p.command(1, "publish", 0, nil, "a")
 			}
-		}, nil},
+		}, []session.Reason{session.BadCommand}},
 		{"an aggregate of aggregates", true, true, func(p *peer) {
 			wire := keyframe(1)
 			for range 100 {
@@ -110,9 +136,16 @@ func TestHostile(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			// Where a timeout is not what ends the peer, a slow machine must not be.
+			patience := 20 * time.Second
+			for _, r := range tt.want {
+				if r == session.HandshakeTimeout || r == session.CommandTimeout || r == session.Idle {
+					patience = time.Second
+				}
+			}
 			n := newNode(t, option{
 				cfg: func(c *Config) {
-					c.HandshakeTimeout, c.CommandTimeout, c.IdleTimeout = 500*time.Millisecond, 500*time.Millisecond, time.Second
+					c.HandshakeTimeout, c.CommandTimeout, c.IdleTimeout = min(patience, 10*time.Second), patience, patience
 				},
 				stream: func(c *stream.Config) { c.LogBytes, c.ViewerBytes = 8<<20, 4<<20 },
 			})

@@ -61,10 +61,10 @@ func (c *conn) decidePlay(current *call) *refusal {
 		c.hold(err)
 		return c.refusedRole(refuse(err, playCode))
 	}
-	if _, ok := c.srv.hub.Lookup(name); !ok && c.srv.config().PlayWait == 0 {
+	if _, ok := c.srv.hub.Lookup(name); !ok && c.srv.hope(name) == 0 {
 		return c.refusedRole(&refusal{session.NotFound, codePlayNotFound, "no such stream: " + string(name) + " is not being published"})
 	}
-	src, err := c.srv.hub.Attach(name)
+	src, err := c.srv.hub.Attach(name, stream.Demand{})
 	if err != nil {
 		return c.refusedRole(refuse(err, playCode))
 	}
@@ -74,6 +74,8 @@ func (c *conn) decidePlay(current *call) *refusal {
 		wake: make(chan struct{}, 1), begin: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
 		cursor: src.NewCursor(stream.CursorOptions{}),
 	}
+	c.account = c.play.ses
+	c.srv.came(c.account)
 	go c.play.run()
 	return nil
 }
@@ -108,7 +110,7 @@ func (p *playing) serve() session.Reason {
 	limitUnsent(p.c.plain, p.src.Bitrate())
 	var missing, expired <-chan time.Time
 	if p.src.State() == stream.Idle {
-		t := time.NewTimer(p.c.srv.config().PlayWait)
+		t := time.NewTimer(p.c.srv.hope(p.src.Name()))
 		defer t.Stop()
 		missing = t.C
 	}
@@ -125,6 +127,9 @@ func (p *playing) serve() session.Reason {
 			return reasonOf(err)
 		}
 		if n == 0 && p.cursor.Ended() {
+			if !p.cursor.Started() {
+				return p.src.Failure()
+			}
 			return session.StreamEnded
 		}
 		wake := p.wake
@@ -141,10 +146,15 @@ func (p *playing) serve() session.Reason {
 			return session.TokenExpired
 		case <-missing:
 			if p.src.State() == stream.Idle {
-				return session.NotFound
+				return p.src.Failure()
 			}
 		}
 	}
+}
+
+// hope returns how long it is worth waiting for a stream that is missing.
+func (s *Server) hope(n stream.Name) time.Duration {
+	return max(s.hub.Outlook(n).Wait, s.config().PlayWait)
 }
 
 // ready is a channel that can always be received from.

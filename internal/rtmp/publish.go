@@ -1,9 +1,13 @@
 package rtmp
 
 import (
+	"context"
+	"strings"
+	"sync"
 	"time"
 
 	"millrace/internal/auth"
+	"millrace/internal/flv"
 	"millrace/internal/session"
 	"millrace/internal/stream"
 )
@@ -11,9 +15,12 @@ import (
 // publishing is the role of a connection that feeds a stream. Owned by the
 // reading goroutine.
 type publishing struct {
-	pub    *stream.Publisher
+	pub    Feed
 	ses    *session.Session
 	stream uint32        // message stream
+	key    string        // as the peer said it
+	keyed  bool          // a keyframe has come
+	frames bool          // and anything that can be played
 	over   chan struct{} // closed when the role ends
 	gone   chan struct{} // closed when the goroutine that watches has returned
 }
@@ -31,23 +38,37 @@ func (c *conn) decidePublish(current *call) *refusal {
 	if c.srv.draining.Load() {
 		return c.refusedRole(refuse(stream.ErrDraining, publishCode))
 	}
-	grant, err := c.srv.gate.Publish(time.Now(), auth.Request{Stream: name, Peer: c.peer.Addr(), Query: query})
+	ses := c.srv.table.Open(c.info(session.Publish, time.Now()), c.end)
+	pub, err := c.admit(PublishRequest{Stream: name, Query: query, Peer: c.peer.Addr(), Session: ses})
 	if err != nil {
 		c.hold(err)
-		return c.refusedRole(refuse(err, publishCode))
-	}
-	now := time.Now()
-	ses := c.srv.table.Open(c.info(session.Publish, now), c.end)
-	pub, err := c.srv.hub.Publish(now, name, grant.Owner, ses)
-	if err != nil {
 		r := refuse(err, publishCode)
 		ses.Close(r.reason)
 		return c.refusedRole(r)
 	}
-	c.pub = &publishing{pub: pub, ses: ses, stream: current.stream, over: make(chan struct{}), gone: make(chan struct{})}
-	c.lastMedia = now
+	now := time.Now()
+	c.in.limit(c.srv.config().limits())
+	c.pub = &publishing{pub: pub, ses: ses, stream: current.stream, key: key, over: make(chan struct{}), gone: make(chan struct{})}
+	c.lastFrame, c.account = now, ses
+	c.srv.came(ses)
 	go c.pub.watch(c)
 	return nil
+}
+
+// admit asks the inlet, until the connection ends.
+func (c *conn) admit(r PublishRequest) (Feed, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-c.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer watching.Wait()
+	defer cancel()
+	return c.srv.inlet.Open(ctx, r)
 }
 
 // watch ends the connection when another publish takes the stream. It is waited
@@ -89,17 +110,19 @@ func (c *conn) info(a session.Action, now time.Time) session.Info {
 }
 
 // media takes in an audio, video or data message. It takes the message's bytes.
+// Media on a message stream that was made for something else goes nowhere; ids that
+// nobody made are a matter of byte order and habit, and taken as they come.
 func (c *conn) media(m *message) error {
-	if c.pub == nil {
-		c.srv.drop(session.NotPublishing)
-		return nil
+	if c.pub == nil || m.stream != c.pub.stream && c.streams[m.stream] != nil {
+		return c.drop(session.NotPublishing)
 	}
 	tag, r := mediaTag(m)
-	now := time.Now()
-	c.lastMedia = now
 	if r != session.None {
-		c.srv.drop(r)
-		return nil
+		return c.drop(r)
+	}
+	now := time.Now()
+	if c.pub.plays(tag) {
+		c.lastFrame = now
 	}
 	// Before Write: from then on the bytes belong to the stream.
 	n := len(tag.Wire)
@@ -109,6 +132,29 @@ func (c *conn) media(m *message) error {
 	c.pub.ses.Bytes.Add(uint64(n))
 	c.pub.ses.Tags.Add(1)
 	return nil
+}
+
+// drop counts media that goes nowhere.
+func (c *conn) drop(r session.Reason) error {
+	c.srv.drop(r)
+	return c.control()
+}
+
+// plays reports whether a tag is something that the stream's readers see or hear:
+// nothing else keeps the name of a stream for a publisher.
+func (p *publishing) plays(t flv.Tag) bool {
+	p.keyed = p.keyed || t.Is(flv.Frame|flv.Keyframe)
+	ok := t.Is(flv.Frame) && (t.Kind == flv.Audio || p.keyed)
+	p.frames = p.frames || ok
+	return ok
+}
+
+// names reports whether a command is about this publish. Encoders leave the query
+// out, or say nothing.
+func (p *publishing) names(text string) bool {
+	said, _, _ := strings.Cut(text, "?")
+	key, _, _ := strings.Cut(p.key, "?")
+	return said == "" || said == key
 }
 
 // unpublish ends the publish that the peer says is done. The connection lives on,
@@ -123,17 +169,22 @@ func (c *conn) unpublish() {
 }
 
 // stopRole ends what the connection does, for the reason given, and tells the peer
-// if it is us who want it.
+// if it is us who want it. A role in which nothing was played is no reason to wait
+// longer for the next.
 func (c *conn) stopRole(r session.Reason) {
-	c.waiting = time.Now()
+	now := time.Now()
 	switch {
 	case c.pub != nil:
 		p := c.pub
 		close(p.over)
 		<-p.gone // before Close, which it would take for a loss
-		p.pub.Close(c.waiting)
+		p.pub.Close(now, r)
 		p.ses.Close(r)
 		c.ended, c.pub = r, nil
+		c.in.limit(c.srv.config().guest())
+		if p.frames {
+			c.waiting = now
+		}
 		c.bye(session.Publish, p.stream, r)
 	case c.play != nil:
 		p := c.play
@@ -141,6 +192,9 @@ func (c *conn) stopRole(r session.Reason) {
 		<-p.gone
 		p.ses.Close(r)
 		c.ended, c.play = r, nil
+		if p.ses.Tags.Load() > 0 {
+			c.waiting = now
+		}
 		if p.err == nil {
 			c.bye(session.Play, p.stream, r)
 		}

@@ -240,6 +240,8 @@ func TestTimeouts(t *testing.T) {
 	t.Run("pings are no publish", func(t *testing.T) {
 		n := newNode(t, short)
 		p := n.connected(t, "live")
+		pause := time.NewTicker(10 * time.Millisecond)
+		defer pause.Stop()
 		for {
 			if _, err := p.net.Write(appendMessage(nil, 128, 2, typeUserControl, 0, 0, []byte{0, eventPing, 0, 0, 0, 0})); err != nil {
 				break
@@ -247,6 +249,7 @@ func TestTimeouts(t *testing.T) {
 			if _, err := p.read(); err != nil {
 				break
 			}
+			<-pause.C
 		}
 		n.endsWith(t, session.CommandTimeout)
 	})
@@ -322,10 +325,10 @@ func TestPlayRefused(t *testing.T) {
 			"a", nil, codePlayDenied, session.Forbidden,
 		},
 		{
-			"too many streams",
-			option{cfg: func(c *Config) { c.PlayWait = time.Minute }, stream: func(c *stream.Config) { c.MaxStreams = 1 }},
+			"too many streams that are waited for",
+			option{cfg: func(c *Config) { c.PlayWait = time.Minute }, stream: func(c *stream.Config) { c.MaxWaited = 1 }},
 			"a",
-			func(n *node) { n.publisher(n.t, "live", "b") }, codePlayFailed, session.OverLimit,
+			func(n *node) { _, _ = n.hub.Attach("live/b", stream.Demand{}) }, codePlayFailed, session.OverLimit,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -494,7 +497,7 @@ func TestTokenExpires(t *testing.T) {
 	pub := n.publisher(t, "live", "a")
 	pub.message(6, typeVideo, 1, 0, keyframe(1))
 	pub.sync()
-	s, err := n.hub.Attach("live/a")
+	s, err := n.hub.Attach("live/a", stream.Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}

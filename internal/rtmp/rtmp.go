@@ -92,6 +92,8 @@ type message struct {
 	stream uint32 // message stream id
 	time   uint32
 	kind   uint8
+
+	skipped bool // nobody wanted it: wire is nil
 }
 
 func (m *message) payload() []byte {

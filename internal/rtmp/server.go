@@ -21,9 +21,11 @@ import (
 
 // The events that the log has lines for.
 const (
-	eventEnded   = "rtmp connection ended"
-	eventDropped = "rtmp messages dropped"
-	eventRefused = "rtmp command refused"
+	eventPublisher = "publisher came"
+	eventViewer    = "viewer came"
+	eventEnded     = "rtmp connection ended"
+	eventDropped   = "rtmp messages dropped"
+	eventRefused   = "rtmp command refused"
 )
 
 // maxAcceptPause is the longest wait after an error of Accept, such as running out
@@ -36,10 +38,14 @@ type Server struct {
 	ln    net.Listener
 	hub   *stream.Hub
 	gate  *auth.Gate
+	inlet Inlet
 	table *session.Table
 	log   *slog.Logger
 	box   *logrus.Logger
 	flood *flood
+
+	// Fixed before Run.
+	partials *partials
 
 	// Safe from any goroutine.
 	cfg        atomic.Pointer[Config]
@@ -81,21 +87,30 @@ type Stats struct {
 }
 
 // New returns a Server that will accept from ln. It starts nothing. If ln's
-// connections are TLS, they are RTMPS. log may be nil.
-func New(cfg Config, ln net.Listener, hub *stream.Hub, gate *auth.Gate, table *session.Table, log *slog.Logger) (*Server, error) {
+// connections are TLS, they are RTMPS. in lets publishers in; nil is the gate and
+// the hub alone. log may be nil.
+func New(cfg Config, ln net.Listener, hub *stream.Hub, gate *auth.Gate, in Inlet, table *session.Table, log *slog.Logger) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if in == nil {
+		in = local{hub, gate}
+	}
 	s := &Server{
-		ln: ln, hub: hub, gate: gate, table: table, log: log, box: boxLogger(log),
-		flood: &flood{log: log}, conns: make(map[*conn]struct{}),
+		ln: ln, hub: hub, gate: gate, inlet: in, table: table, log: log, box: boxLogger(log),
+		flood: &flood{log: log}, conns: make(map[*conn]struct{}), partials: &partials{},
 	}
 	s.cfg.Store(&cfg)
+	s.partials.most.Store(cfg.TotalPartialBytes)
 	return s, nil
 }
+
+// Share has s and other hold unfinished messages within one bound. It is called
+// before Run.
+func (s *Server) Share(other *Server) { s.partials = other.partials }
 
 func (s *Server) config() *Config { return s.cfg.Load() }
 
@@ -106,6 +121,7 @@ func (s *Server) SetConfig(cfg Config) error {
 		return err
 	}
 	s.cfg.Store(&cfg)
+	s.partials.most.Store(cfg.TotalPartialBytes)
 	return nil
 }
 
@@ -238,17 +254,34 @@ func (s *Server) ended(c *conn, r session.Reason) {
 	if !s.flood.allow(eventEnded, r, freeLines) {
 		return
 	}
-	args := []any{"peer", c.peer, "reason", r}
+	args := []any{"peer", c.peer, "protocol", session.RTMP, "reason", r}
 	if c.name != "" {
 		args = append(args, "stream", c.name)
 	}
 	if c.role != "" {
-		args = append(args, "role", c.role)
+		args = append(args, "action", c.role)
 	}
 	if c.said != "" {
 		args = append(args, "detail", c.said)
 	}
-	s.log.Info(eventEnded, append(args, "bytes_in", c.received.Load(), "lasted", time.Since(c.began).Round(time.Millisecond))...)
+	if c.account != nil {
+		args = append(args, "bytes", c.account.Bytes.Load(), "skipped", c.account.Skipped.Load())
+	}
+	s.log.Info(eventEnded, append(args, "lasted", time.Since(c.began).Round(time.Millisecond))...)
+}
+
+// came logs the beginning of a session: a publisher's for everybody, a player's for
+// who looks closely.
+func (s *Server) came(ses *session.Session) {
+	level, event := slog.LevelInfo, eventPublisher
+	if ses.Info.Action == session.Play {
+		level, event = slog.LevelDebug, eventViewer
+	}
+	if !s.log.Enabled(context.Background(), level) || !s.flood.allow(event, session.None, freeLines) {
+		return
+	}
+	i := &ses.Info
+	s.log.Log(context.Background(), level, event, "stream", i.Stream, "peer", i.Peer, "protocol", i.Protocol, "tls", i.TLS, "agent", i.Agent, "session", ses.ID)
 }
 
 // drop counts a media message that goes nowhere.

@@ -47,15 +47,18 @@ func refuse(err error, codeOf func(session.Reason) string) *refusal {
 	r := session.Internal
 	text := err.Error()
 	var denied *auth.Denied
+	var said *StatusError
 	switch {
 	case errors.As(err, &denied):
 		r, text = denied.Reason, denied.Text
+	case errors.As(err, &said): // another server has the last word, in its words
+		return &refusal{reason: reasonOfCode(said.Code), code: said.Code, text: said.Description}
 	case errors.Is(err, stream.ErrName):
 		r = session.BadName
 	case errors.Is(err, stream.ErrBusy):
 		r = session.Busy
 		text += ": stop that publisher first, or choose another stream key"
-	case errors.Is(err, stream.ErrTooManyStreams):
+	case errors.Is(err, stream.ErrTooManyStreams), errors.Is(err, stream.ErrTooManyWaited):
 		r = session.OverLimit
 		text += ": try again later"
 	case errors.Is(err, stream.ErrDraining):
@@ -63,6 +66,17 @@ func refuse(err error, codeOf func(session.Reason) string) *refusal {
 		text += ": connect again to reach another one"
 	}
 	return &refusal{reason: r, code: codeOf(r), text: text}
+}
+
+// reasonOfCode is the other way round: what a code of another server means.
+func reasonOfCode(code string) session.Reason {
+	switch code {
+	case codePublishBadName:
+		return session.Busy
+	case codePublishDenied:
+		return session.Unauthorized
+	}
+	return session.UpstreamLost
 }
 
 // publishCode is how a refused publisher is told why. Encoders look for BadName;
@@ -98,7 +112,7 @@ func farewell(a session.Action, r session.Reason) []byte {
 	text := fmt.Sprintf("the server ended it: %v", r)
 	switch r {
 	case session.Displaced:
-		text = "the same publisher came back on another connection"
+		text = "another connection with the same key or address took it over"
 	case session.Kicked:
 		text = "an operator ended it"
 	case session.Draining:
@@ -107,6 +121,10 @@ func farewell(a session.Action, r session.Reason) []byte {
 		text = "the signed URL expired"
 	case session.Idle:
 		text = "no audio, video or data came for too long"
+	case session.UpstreamLost:
+		text = "no upstream of this node answers"
+	case session.Loop:
+		text = "the upstreams of this node lead back to it"
 	case session.StreamEnded, session.NotFound, session.BadCommand, session.ProtocolError, session.MessageTooBig:
 	default:
 		return nil
@@ -116,6 +134,8 @@ func farewell(a session.Action, r session.Reason) []byte {
 		return onStatus(levelError, publishCode(r), text)
 	case r == session.NotFound:
 		return onStatus(levelError, codePlayNotFound, "no such stream: it did not begin in the waiting time")
+	case r == session.UpstreamLost, r == session.Loop:
+		return onStatus(levelError, codePlayNotFound, text)
 	case r == session.StreamEnded:
 		return onStatus(levelStatus, codePlayUnpublished, "the stream is over")
 	}

@@ -37,12 +37,37 @@ type track struct {
 	offset  int64 // out - raw
 	begun   bool  // a tag was mapped since the publish began
 	everOut bool  // out is valid
+	renewed bool  // a publish began, on the same clock, and no tag of it was mapped yet
 }
 
 // restart is called when a new publish begins.
 func (c *clock) restart() {
 	for i := range c.tracks {
 		c.tracks[i].begun = false
+	}
+}
+
+// resume is called when the publish goes on, with times that are on this clock.
+func (c *clock) resume() {
+	for i := range c.tracks {
+		if t := &c.tracks[i]; t.everOut {
+			t.raw, t.offset, t.begun = t.out, 0, true
+		}
+	}
+	c.offset = 0
+}
+
+// maps reports whether the publisher's times are changed, or will be: a publish that
+// has just begun goes on behind the one before.
+func (c *clock) maps() bool {
+	return c.begun && (c.offset != 0 || !c.tracks[0].begun && !c.tracks[1].begun)
+}
+
+// renew is called when a new publish begins that goes on on the same clock: its headers
+// come behind all there was, like those of any other.
+func (c *clock) renew() {
+	for i := range c.tracks {
+		c.tracks[i].renewed = true
 	}
 }
 
@@ -62,7 +87,7 @@ func (c *clock) stamp(tag flv.Tag) (int64, session.Reason) {
 		t = &c.tracks[1]
 	}
 	if !tag.Is(flv.Frame) {
-		if tag.Kind != flv.Script && t.begun {
+		if tag.Kind != flv.Script && t.begun && !t.renewed {
 			return t.out, session.None
 		}
 		return c.newest, session.None
@@ -101,7 +126,7 @@ func (c *clock) stamp(tag flv.Tag) (int64, session.Reason) {
 			c.frame = d
 		}
 	}
-	t.raw, t.out, t.begun, t.everOut = raw, out, true, true
+	t.raw, t.out, t.begun, t.everOut, t.renewed = raw, out, true, true, false
 	c.newest = max(c.newest, out)
 	c.begun = true
 	return out, reason

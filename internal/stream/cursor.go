@@ -37,6 +37,16 @@ type CursorOptions struct {
 	// KeepClock hands out the stream's own times. Otherwise the reader's clock
 	// begins at 0 and has no hole where tags were skipped.
 	KeepClock bool
+	// Back lets the reader begin at the newest start point that is at least so much
+	// older than the newest tag, or at the oldest that there is: a node that has lost
+	// its connection asks for what it has missed.
+	Back time.Duration
+	// OnePublish has Peek never return tags of two publishes at once, so that Epoch
+	// tells of which one they are.
+	OnePublish bool
+	// Of has the reader get the tags of one publisher only: nothing that another wrote
+	// when that one had lost the stream.
+	Of *Publisher
 }
 
 // Cursor is a reader's position in a stream: the tag it needs next, the headers it
@@ -86,7 +96,10 @@ func (c *Cursor) Skips() Skips { return c.skips }
 // Ended reports whether the stream ended while c was attached and nothing is left
 // to read. A stream that was published again since has not ended.
 func (c *Cursor) Ended() bool {
-	return c.s.State() == Idle && c.s.ends.Load() != c.ends
+	if c.s.State() != Idle || c.s.ends.Load() == c.ends {
+		return false
+	}
+	return c.waiting || c.next >= c.s.log.next.Load() || len(c.s.log.window.Load().blocks) == 0
 }
 
 // Peek copies the tags that come next into dst, in order, and returns how many.
@@ -96,7 +109,8 @@ func (c *Cursor) Ended() bool {
 // nothing to read now. dst must have room for four tags.
 func (c *Cursor) Peek(dst []flv.Tag) int {
 	w := c.s.log.window.Load()
-	if !c.place(w) {
+	limit := c.opt.Of.limit()
+	if !c.place(w) || c.next >= limit {
 		return 0
 	}
 	n := 0
@@ -114,13 +128,17 @@ func (c *Cursor) Peek(dst []flv.Tag) int {
 	if at < 0 {
 		return n
 	}
+	epoch := w.blocks[at].entries[i].headers.Epoch
 	for ; at < len(w.blocks); at++ {
 		b := w.blocks[at]
 		for end := int(b.n.Load()); i < end; i++ {
-			if n == len(dst) {
+			if n == len(dst) || b.first+uint64(i) >= limit {
 				return n
 			}
 			t := b.entries[i].tag
+			if c.opt.OnePublish && b.entries[i].headers.Epoch != epoch {
+				return n
+			}
 			t.DTS = c.clock(t.DTS)
 			c.shown = max(c.shown, t.DTS)
 			dst[n] = t
@@ -129,6 +147,15 @@ func (c *Cursor) Peek(dst []flv.Tag) int {
 		i = 0
 	}
 	return n
+}
+
+// Epoch returns when the publish of the tag that Peek returned first began at its
+// origin, 0 if there is none.
+func (c *Cursor) Epoch() int64 {
+	if e := c.s.log.window.Load().at(c.next); e != nil {
+		return e.headers.Epoch
+	}
+	return 0
 }
 
 // Advance takes the first n of the peeked tags as read.
@@ -219,6 +246,11 @@ func (c *Cursor) place(w *window) bool {
 func (c *Cursor) find(w *window) bool {
 	head := c.s.log.next.Load() // before the start point, which may come at any moment
 	sp := c.s.start.Load()
+	if c.opt.Back > 0 && !c.started {
+		if old := w.startBefore(c.opt.Back.Milliseconds(), c.s.since.Load()); old != nil {
+			sp = old
+		}
+	}
 	if sp != nil && sp.Seq >= c.next && sp.Seq >= w.first {
 		c.jump(w, sp)
 		return true

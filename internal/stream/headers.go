@@ -7,6 +7,7 @@ import "millrace/internal/flv"
 // makes a new set. A zero Wire means that there is none of that kind.
 type HeaderSet struct {
 	Meta, Video, Audio flv.Tag
+	Epoch              int64 // of the publish
 }
 
 // with returns the set that is valid from t on.

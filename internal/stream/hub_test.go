@@ -25,6 +25,7 @@ func TestPublisherSlot(t *testing.T) {
 	if _, err := h.Publish(epoch, "live/a", "bob", nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("another owner gets %v, want ErrBusy", err)
 	}
+	first := a.Stream().Epoch()
 	b, err := h.Publish(epoch, "live/a", "ann", nil)
 	if err != nil {
 		t.Fatalf("the same owner again: %v", err)
@@ -34,8 +35,8 @@ func TestPublisherSlot(t *testing.T) {
 	default:
 		t.Error("the ghost is not told")
 	}
-	if a.Reason() != session.Displaced || b.Reason() != session.None || b.Epoch() != a.Epoch()+1 {
-		t.Errorf("reasons %v, %v; epochs %d, %d", a.Reason(), b.Reason(), a.Epoch(), b.Epoch())
+	if a.Reason() != session.Displaced || b.Reason() != session.None || b.Stream().Epoch() <= first {
+		t.Errorf("reasons %v, %v; epochs %d, %d", a.Reason(), b.Reason(), first, b.Stream().Epoch())
 	}
 	tag := flv.New(flv.Audio, 0, []byte{0xaf, 1, 2})
 	if err := a.Write(epoch, tag); !errors.Is(err, ErrDisplaced) {
@@ -57,7 +58,7 @@ func TestPublisherSlot(t *testing.T) {
 
 func TestGraceKeepsReadersAndGivesJoinersNothingOld(t *testing.T) {
 	f := newFeed(t, nil)
-	s, err := f.hub.Attach("live/a")
+	s, err := f.hub.Attach("live/a", Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestGraceKeepsReadersAndGivesJoinersNothingOld(t *testing.T) {
 
 func TestReadersMayComeFirst(t *testing.T) {
 	f := newFeed(t, nil)
-	s, err := f.hub.Attach("live/later")
+	s, err := f.hub.Attach("live/later", Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +133,20 @@ func TestLimitsOfTheHub(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MaxStreams = 2
 	h, _ := NewHub(cfg)
-	h.Publish(epoch, "live/1", "", nil)
-	s, _ := h.Attach("live/2")
-	if _, err := h.Attach("live/3"); !errors.Is(err, ErrTooManyStreams) {
+	p, _ := h.Publish(epoch, "live/1", "", nil)
+	h.Publish(epoch, "live/2", "", nil)
+	if _, err := h.Publish(epoch, "live/3", "", nil); !errors.Is(err, ErrTooManyStreams) {
 		t.Errorf("third stream: %v", err)
 	}
-	h.Detach(s)
+	p.Close(epoch)
+	if _, err := h.Publish(epoch, "live/3", "", nil); !errors.Is(err, ErrTooManyStreams) {
+		t.Errorf("with one in its grace time: %v", err)
+	}
+	if _, err := h.Publish(epoch, "live/1", "", nil); err != nil {
+		t.Errorf("that one comes back: %v", err)
+	}
+	p.Stream().pub.End(epoch)
+	h.Sweep(epoch)
 	if _, err := h.Publish(epoch, "live/3", "", nil); err != nil {
 		t.Errorf("after one has gone: %v", err)
 	}
@@ -152,6 +161,115 @@ func TestLimitsOfTheHub(t *testing.T) {
 	}
 }
 
+// TestWaitingDoesNotTakeThePlaceOfPublishers: what readers wait for is bounded by
+// itself.
+func TestWaitingDoesNotTakeThePlaceOfPublishers(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.MaxStreams, cfg.MaxWaited = 1, 2
+	h, _ := NewHub(cfg)
+	one, _ := h.Attach("live/1", Demand{})
+	h.Attach("live/2", Demand{})
+	if _, err := h.Attach("live/3", Demand{}); !errors.Is(err, ErrTooManyWaited) {
+		t.Errorf("a third name to wait for: %v", err)
+	}
+	if _, err := h.Attach("live/2", Demand{}); err != nil {
+		t.Errorf("a second reader of one that is waited for: %v", err)
+	}
+	p, err := h.Publish(epoch, "live/4", "", nil)
+	if err != nil {
+		t.Fatalf("a publisher while viewers wait: %v", err)
+	}
+	if _, err := h.Publish(epoch, "live/1", "", nil); !errors.Is(err, ErrTooManyStreams) {
+		t.Errorf("a second publisher, of a stream that is waited for: %v", err)
+	}
+	if _, err := h.Attach("live/4", Demand{}); err != nil {
+		t.Errorf("a reader of the live one: %v", err)
+	}
+	h.Detach(one)
+	if _, err := h.Attach("live/3", Demand{}); err != nil {
+		t.Errorf("after one has given up: %v", err)
+	}
+	p.End(epoch)
+	if _, err := h.Publish(epoch, "live/2", "", nil); err != nil {
+		t.Errorf("after the publisher has gone: %v", err)
+	}
+}
+
+// TestUnreadLogIsClearedAtOnce: a publisher that goes from name to name leaves nothing
+// behind.
+func TestUnreadLogIsClearedAtOnce(t *testing.T) {
+	h, _ := NewHub(DefaultConfig())
+	fill := func(n Name) *Publisher {
+		p, err := h.Publish(epoch, n, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Write(epoch, flv.New(flv.Script, 0, append([]byte("\x02\x00\x0aonMetaData"), make([]byte, 1<<20)...)))
+		for range 8 {
+			p.Write(epoch, flv.New(flv.Video, 0, append([]byte{0x17, 1, 0, 0, 0}, make([]byte, 1<<20)...)))
+		}
+		return p
+	}
+	p := fill("live/unread")
+	if n := h.sum.bytes.Load(); n < 9<<20 {
+		t.Fatalf("the logs hold %d bytes", n)
+	}
+	p.Close(epoch)
+	st := h.Stats(p.Stream(), epoch)
+	if n := h.sum.bytes.Load(); n != 0 || st.LogBytes != 0 || st.Meta.Wire != nil || st.State != Grace {
+		t.Errorf("after the publish: %d bytes in all logs, %d in its own, state %v", n, st.LogBytes, st.State)
+	}
+	if h.Cleared() < 9<<20 {
+		t.Errorf("%d bytes cleared", h.Cleared())
+	}
+	s, _ := h.Attach("live/read", Demand{})
+	fill("live/read").Close(epoch)
+	if n := h.sum.bytes.Load(); n < 9<<20 {
+		t.Errorf("what a reader may not have read yet is gone: %d bytes", n)
+	}
+	h.Sweep(epoch.Add(time.Minute))
+	h.Detach(s)
+	if n := h.sum.bytes.Load(); n != 0 || len(h.Streams()) != 0 {
+		t.Errorf("%d bytes and %d streams left", n, len(h.Streams()))
+	}
+}
+
+// TestLogsAreBoundedTogether: beyond total_bytes each stream has an equal share, those
+// too whose publishers show nothing any more.
+func TestLogsAreBoundedTogether(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.LogBytes, cfg.ViewerBytes, cfg.TotalBytes = 8<<20, 1<<20, 16<<20
+	h, _ := NewHub(cfg)
+	payload := append([]byte{0x17, 1, 0, 0, 0}, make([]byte, 100_000)...)
+	var all []*Publisher
+	for i := range 8 {
+		p, err := h.Publish(epoch, Name("live/"+string(rune('a'+i))), "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+		for range 100 {
+			p.Write(epoch, flv.New(flv.Video, 0, payload))
+		}
+		h.Sweep(epoch)
+		if n := h.sum.bytes.Load(); n > cfg.TotalBytes {
+			t.Errorf("%d streams hold %d bytes, %d are allowed", i+1, n, cfg.TotalBytes)
+		}
+	}
+	if st := h.Stats(all[7].Stream(), epoch); st.LogBytes < 1<<20 {
+		t.Errorf("the newest stream has %d bytes", st.LogBytes)
+	}
+	for _, p := range all[1:] {
+		p.End(epoch)
+	}
+	for range 100 {
+		all[0].Write(epoch, flv.New(flv.Video, 0, payload))
+	}
+	if st := h.Stats(all[0].Stream(), epoch); st.LogBytes < 6<<20 {
+		t.Errorf("alone again a stream has %d bytes", st.LogBytes)
+	}
+}
+
 func TestConfigSaysTheRange(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Fatal(err)
@@ -163,6 +281,8 @@ func TestConfigSaysTheRange(t *testing.T) {
 		func(c *Config) { c.ViewerBytes = c.LogBytes + 1 },
 		func(c *Config) { c.Grace = -1 },
 		func(c *Config) { c.MaxStreams = 0 },
+		func(c *Config) { c.MaxWaited = 0 },
+		func(c *Config) { c.TotalBytes = c.LogBytes - 1 },
 	} {
 		c := DefaultConfig()
 		change(&c)
@@ -179,7 +299,7 @@ func TestConfigSaysTheRange(t *testing.T) {
 // that never goes back, up to the last tag.
 func TestManyReadersWhilePublishersComeAndGo(t *testing.T) {
 	h, _ := NewHub(DefaultConfig())
-	s, _ := h.Attach("live/a")
+	s, _ := h.Attach("live/a", Demand{})
 	var end atomic.Uint32 // number of the last tag, once it is published
 	var readers, publishers sync.WaitGroup
 	for r := range 4 {

@@ -25,6 +25,9 @@ func (n Name) App() string {
 // metrics.
 const MaxName = 255
 
+// PageApp is an app that no stream can have: the node's pages are at /watch/APP/NAME.
+const PageApp = "watch"
+
 // ErrName is wrapped by every error about a name; the text says what to change.
 var ErrName = errors.New("unusable stream name")
 
@@ -132,5 +135,9 @@ func normalDecoded(s string) (Name, error) {
 	case b.Len() > MaxName:
 		return "", fmt.Errorf("%w: longer than %d bytes", ErrName, MaxName)
 	}
-	return Name(b.String()), nil
+	n := Name(b.String())
+	if n.App() == PageApp {
+		return "", fmt.Errorf("%w: the app %s is taken by the node's own pages: use another, such as live", ErrName, PageApp)
+	}
+	return n, nil
 }

@@ -31,6 +31,7 @@ func TestParseName(t *testing.T) {
 	f("live", "a%20b", "live/a b", "")
 	f("live", "100%", "live/100%", "")
 	f("", "live/show", "live/show", "")
+	f("live", "watch", "live/watch", "")
 	f("Live", "Bühne", "Live/Bühne", "")
 }
 
@@ -46,6 +47,8 @@ func TestNamesThatAreRefused(t *testing.T) {
 	f("live", "?token=x", "stream key")
 	f("", "", "empty")
 	f("", "show", "stream key")
+	f("watch", "show", "the node's own pages")
+	f("", "/watch/live/show", "use another")
 	f("live", "..", "..")
 	f("live", "a/./b", `"."`)
 	f("live", "a%3Fb", "'?'")

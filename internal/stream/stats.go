@@ -88,19 +88,18 @@ type Stats struct {
 	BytesIn    uint64        // in the newest publish
 	TagsIn     uint64        // in the newest publish
 	DTS        time.Duration // newest time on the stream's clock
-	LogBytes   int64         // held in the log
+	LogBytes   int64         // held in the log, with what each tag costs besides its bytes
 	LogTags    uint64        // held in the log
 	Drops      map[session.Reason]uint64
 }
 
 // Stats returns the figures of s.
 func (h *Hub) Stats(s *Stream, now time.Time) Stats {
-	readers := h.Readers(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.stats
 	st := Stats{
-		Name: s.name, State: s.State(), Epoch: s.epoch, Since: m.began, Readers: readers,
+		Name: s.name, State: s.State(), Epoch: s.publishes, Since: m.began, Readers: h.Readers(s),
 		Audio: s.headers.Audio, Video: s.headers.Video, Meta: s.headers.Meta,
 		FPS: m.fps, GOP: time.Duration(m.gop) * time.Millisecond, Bitrate: 8 * s.rate.Load(),
 		BytesIn: m.bytes, TagsIn: m.tags, DTS: time.Duration(s.clock.newest) * time.Millisecond,
@@ -115,7 +114,7 @@ func (h *Hub) Stats(s *Stream, now time.Time) Stats {
 		}
 	}
 	if w := s.log.window.Load(); len(w.blocks) > 0 {
-		st.LogBytes = s.log.bytes - w.blocks[0].entries[0].off
+		st.LogBytes = s.log.cost()
 		st.LogTags = s.log.next.Load() - w.first
 	}
 	return st

@@ -15,7 +15,7 @@ import (
 
 	"millrace/internal/flv"
 	"millrace/internal/rtmp"
-	"millrace/tools/demo/clip"
+	"millrace/tools/clip"
 )
 
 // browser starts a headless Chromium with an empty profile, for one test.
@@ -158,6 +158,14 @@ func (p *page) key(keys string) {
 	p.t.Helper()
 	if err := chromedp.Do(p.ctx, chromedp.KeyEvent(keys)); err != nil {
 		p.t.Fatalf("press %q: %v", keys, err)
+	}
+}
+
+// leave goes to an empty page, as somebody does who has seen enough.
+func (p *page) leave() {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.Navigate("about:blank")); err != nil {
+		p.t.Fatal(err)
 	}
 }
 

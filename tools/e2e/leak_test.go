@@ -42,14 +42,16 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	round()
 	// After so few cycles pools may still have grown: 256 KiB are 130 bytes for each,
-	// where one forgotten connection is some KiB.
+	// where one forgotten connection is some KiB. And a goroutine may have been started that
+	// runs from when it is first needed: those of forgotten connections are thousands.
 	allowed := base
 	allowed.Heap += 256 << 10
+	allowed.Goroutines += 2
 	left, err := n.Rest(ctx, patience, func(h churn.Holdings) bool { return h.Within(allowed, 0.02) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !left.Within(allowed, 0.02) {
-		t.Errorf("left:     %v\nbaseline: %v", left, base)
+		t.Errorf("left:    %v\nallowed: %v", left, allowed)
 	}
 }

@@ -129,8 +129,11 @@ func TestFlagsOfTheProgram(t *testing.T) {
 		"bad variable":   {[]string{"MILLRACE_STREAM_GRACE=-1s"}, []string{"--check-config"}, 2, []string{"MILLRACE_STREAM_GRACE", "grace", "0s to 10m"}},
 		"typo in --set":  {nil, []string{"--set", "stream.grce=5s", "--check-config"}, 2, []string{"stream.grce", "stream.grace"}},
 		"set of nothing": {nil, []string{"--set", "stream.grace", "--check-config"}, 2, []string{"KEY=VALUE"}},
-		"address in use": {nil, []string{"--rtmp", taken.Addr().String(), "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, 2, []string{"address.rtmp", "address already in use"}},
-		"open admin":     {nil, []string{"--admin", "0.0.0.0:0"}, 2, []string{"admin.token"}},
+		"address in use": {nil, []string{"--rtmp", taken.Addr().String(), "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, 2, []string{"address.rtmp", "address already in use: use --rtmp 127.0.0.1:"}},
+		"checked viewers": {
+			nil, []string{"--set", "httpflv.max_viewers=900000", "--check-config"}, 2, []string{"httpflv.max_viewers", "descriptors"},
+		},
+		"open admin": {nil, []string{"--admin", "0.0.0.0:0"}, 2, []string{"admin.token"}},
 		"too many viewers for the descriptors": {
 			nil,
 			[]string{"--set", "httpflv.max_viewers=900000", "--rtmp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"},

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"testing"
 )
@@ -8,5 +9,8 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	cleanUp()
+	for _, line := range missing.report() {
+		fmt.Println(line)
+	}
 	os.Exit(code)
 }

@@ -1,18 +1,20 @@
 // Package e2e drives the built programs as their users do: as processes, with flags,
 // files and signals, against ffmpeg, curl and a browser.
 //
-// A test starts a node with [StartNode], on ports that the kernel chose and that are
-// read from the node's own log, and uses its addresses. What the node logged is
-// shown when the test fails.
+// A test starts a node with [StartNode] or a scheduler with [StartScheduler], on ports
+// that the kernel chose and that are read from the program's own log, and uses its
+// addresses. What the program logged is shown when the test fails.
 package e2e
 
 import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,14 +34,59 @@ const require = "E2E_REQUIRE"
 func Program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/" + name) // where servers are, and not everybody looks
+	}
 	switch {
 	case err == nil:
 		return path
 	case os.Getenv(require) != "":
 		t.Fatalf("%s is not installed, and %s is set", name, require)
 	}
-	t.Skipf("skipped: %s is not installed (apt-get install %s)", name, name)
+	missing.note(name, t.Name())
+	t.Skipf("skipped: %s is not installed (apt-get install %s)", name, debian(name))
 	return ""
+}
+
+// debian returns the Debian package that has a program.
+func debian(program string) string {
+	switch program {
+	case "ffprobe":
+		return "ffmpeg"
+	case "dig":
+		return "dnsutils"
+	}
+	return program
+}
+
+// missing are the outside programs for want of which tests were skipped. That of a
+// test that is skipped is shown with -v only; these are told at the end of the run.
+var missing skips
+
+type skips struct {
+	mu    sync.Mutex
+	tests map[string][]string // by program
+}
+
+func (s *skips) note(program, test string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tests == nil {
+		s.tests = make(map[string][]string)
+	}
+	s.tests[program] = append(s.tests[program], test)
+}
+
+// report returns a line for each program.
+func (s *skips) report() (lines []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, program := range slices.Sorted(maps.Keys(s.tests)) {
+		tests := s.tests[program]
+		lines = append(lines, fmt.Sprintf("SKIPPED for want of %s (apt-get install %s): %s",
+			program, debian(program), strings.Join(tests, ", ")))
+	}
+	return lines
 }
 
 // built holds the programs that were built for this run of the tests.
@@ -49,10 +96,17 @@ var built struct {
 	errs map[string]error
 }
 
+// ready is the variable that names a folder of programs that are built already, to
+// repeat single tests without waiting for that.
+const ready = "E2E_BIN"
+
 // Build returns the path of the program in the package at path, such as "cmd/node",
 // built once for the whole run.
 func Build(t *testing.T, path string) string {
 	t.Helper()
+	if dir := os.Getenv(ready); dir != "" {
+		return filepath.Join(dir, filepath.Base(path))
+	}
 	built.Lock()
 	defer built.Unlock()
 	if built.errs == nil {
@@ -199,6 +253,29 @@ func (p *Process) AwaitMessage(t *testing.T, msg string, attrs ...string) Line {
 	})
 }
 
+// AwaitText waits for a line that holds some text, for programs whose log is no JSON.
+func (p *Process) AwaitText(t *testing.T, text string) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		p.mu.Lock()
+		news, ended := p.news, p.ended
+		found := slices.ContainsFunc(p.raw, func(line string) bool { return strings.Contains(line, text) })
+		p.mu.Unlock()
+		if found {
+			return
+		}
+		if ended {
+			t.Fatalf("%s: the program ended without it", text)
+		}
+		select {
+		case <-news:
+		case <-timeout:
+			t.Fatalf("%s: not in the log after %v", text, patience)
+		}
+	}
+}
+
 // Signal sends a signal.
 func (p *Process) Signal(t *testing.T, s os.Signal) {
 	t.Helper()
@@ -233,11 +310,14 @@ func (p *Process) Output() string {
 	return strings.Join(p.raw, "\n")
 }
 
-// Node is a running node.
-type Node struct {
+// Service is a running program that listens.
+type Service struct {
 	*Process
 	addr map[string]string
 }
+
+// Node is a running node.
+type Node struct{ *Service }
 
 // StartNode starts the built node with every listener on a port of its own, and
 // the given flags after that. It returns when the node is ready.
@@ -249,31 +329,59 @@ func StartNode(t *testing.T, args ...string) *Node {
 // StartNodeEnv is StartNode with environment variables.
 func StartNodeEnv(t *testing.T, env []string, args ...string) *Node {
 	t.Helper()
-	base := []string{"--rtmp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json"}
-	n := &Node{Process: Start(t, env, Build(t, "cmd/node"), append(base, args...)...), addr: make(map[string]string)}
-	n.AwaitMessage(t, "ready")
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, l := range n.lines {
+	return &Node{started(t, Start(t, env, Build(t, "cmd/node"), append(slices.Clone(nodePorts), args...)...))}
+}
+
+// StartNodeLimited is StartNode with a limit of file descriptors.
+func StartNodeLimited(t *testing.T, descriptors int, args ...string) *Node {
+	t.Helper()
+	shell := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, descriptors), Build(t, "cmd/node")}
+	return &Node{started(t, Start(t, nil, "/bin/sh", append(append(shell, nodePorts...), args...)...))}
+}
+
+// Scheduler is a running scheduler.
+type Scheduler struct{ *Service }
+
+// StartScheduler starts the built scheduler with every listener on a port of its own,
+// and the given flags after that. It returns when the scheduler is ready.
+func StartScheduler(t *testing.T, args ...string) *Scheduler {
+	t.Helper()
+	return &Scheduler{started(t, Start(t, nil, Build(t, "cmd/scheduler"), append(slices.Clone(schedulerPorts), args...)...))}
+}
+
+// The flags of a program beside others of its kind.
+var (
+	nodePorts      = []string{"--rtmp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json"}
+	schedulerPorts = []string{"--dns", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json"}
+)
+
+// started waits until a program is ready.
+func started(t *testing.T, p *Process) *Service {
+	t.Helper()
+	s := &Service{Process: p, addr: make(map[string]string)}
+	s.AwaitMessage(t, "ready")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lines {
 		if l.Text("msg") == "listening" {
-			n.addr[l.Text("scheme")] = l.Text("addr")
+			s.addr[l.Text("scheme")] = l.Text("addr")
 		}
 	}
-	return n
+	return s
 }
 
 // URL returns the address of the listener for a scheme (rtmp, rtmps, http, https,
-// ws, admin) with a path behind it.
-func (n *Node) URL(scheme, path string) string {
+// ws, admin, internal) with a path behind it.
+func (s *Service) URL(scheme, path string) string {
 	listener := map[string]string{"ws": "http", "wss": "https"}[scheme]
 	if listener == "" {
 		listener = scheme
 	}
-	if scheme == "admin" {
+	if scheme == "admin" || scheme == "internal" {
 		scheme = "http"
 	}
-	return scheme + "://" + n.addr[listener] + path
+	return scheme + "://" + s.addr[listener] + path
 }
 
 // Addr returns host and port of the listener for a scheme.
-func (n *Node) Addr(scheme string) string { return n.addr[scheme] }
+func (s *Service) Addr(scheme string) string { return s.addr[scheme] }

@@ -191,7 +191,7 @@ func TestWatchOtherCodecs(t *testing.T) {
 		t.Log("not tested: this browser decodes H.265")
 	} else {
 		p.awaitState("unsupported")
-		if text := p.text("#cover"); !strings.Contains(text, "VLC") {
+		if text := p.text("#cover"); !strings.Contains(text, "does not decode H.265") || !strings.Contains(text, "ffplay 6.1") {
 			t.Errorf("the page does not say what to do: %q", text)
 		}
 	}

@@ -34,7 +34,7 @@ func serve(t *testing.T) (addr string, hub *stream.Hub) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := rtmp.New(rtmp.DefaultConfig(), ln, hub, gate, session.NewTable(), slog.New(slog.DiscardHandler))
+	s, err := rtmp.New(rtmp.DefaultConfig(), ln, hub, gate, nil, session.NewTable(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,8 @@ type Checker struct {
 	seen    uint64 // bit i: the frame next-1-i came
 	shift   uint32 // wire time less media time, modulo 2^32
 
-	audio, pictures, frames clock
+	timed bool
+	clock uint32 // time of the last tag, modulo 2^32 ms
 }
 
 // NewChecker returns a checker that wants frames of the given stream, or of one
@@ -91,7 +92,7 @@ func NewChecker(stream int64, verify bool) Checker {
 // it is a keyframe or, without video, that a player can start with it.
 func (c *Checker) Tag(t *Tag) (s frames.Stamp, key, ok bool) {
 	_, flags := flv.Classify(t.Kind, t.Prefix)
-	c.checkClock(t, flags)
+	c.checkClock(t)
 	switch {
 	case t.Kind == flv.Script:
 		return s, false, false
@@ -131,35 +132,17 @@ func (c *Checker) Tag(t *Tag) (s frames.Stamp, key, ok bool) {
 	return s, key, true
 }
 
-// checkClock wants times that never go back: those of frames over all tracks, since
-// the generator sends them in order, those of headers within their track.
-func (c *Checker) checkClock(t *Tag, flags flv.Flags) {
-	last := &c.audio
-	switch t.Kind {
-	case flv.Script:
+// checkClock wants times that never go back over all tags but scripts, since the
+// generator sends them in order.
+func (c *Checker) checkClock(t *Tag) {
+	if t.Kind == flv.Script {
 		return
-	case flv.Video:
-		last = &c.pictures
 	}
-	before := last
-	if flags&flv.Frame != 0 {
-		before = &c.frames
-	}
-	if before.back(t.Time) {
+	if c.timed && int32(t.Time-c.clock) < 0 {
 		c.Faults[ClockBack]++
 	}
-	last.set(t.Time)
-	before.set(t.Time)
+	c.clock, c.timed = t.Time, true
 }
-
-// clock is the time of the last of some tags, modulo 2^32 ms.
-type clock struct {
-	ms    uint32
-	valid bool
-}
-
-func (c *clock) back(ms uint32) bool { return c.valid && int32(ms-c.ms) < 0 }
-func (c *clock) set(ms uint32)       { c.ms, c.valid = ms, true }
 
 func (c *Checker) checkOrder(s frames.Stamp, shift uint32, key bool) {
 	switch {

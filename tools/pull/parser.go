@@ -48,12 +48,8 @@ type Parser struct {
 	left  int // bytes of the body to come
 	hash  bool
 	tag   Tag
-	flags byte
 	head  [flv.HeaderSize + frames.PrefixSize]byte
 }
-
-// Tracks returns what the FLV header announced; false until it has been read.
-func (p *Parser) Tracks() (audio, video bool) { return p.flags&4 != 0, p.flags&1 != 0 }
 
 // Feed reads the next piece and calls emit for every tag that is complete. After
 // an error the parser is of no more use.
@@ -66,7 +62,6 @@ func (p *Parser) Feed(b []byte, emit func(*Tag)) error {
 				if string(p.head[:4]) != "FLV\x01" || string(p.head[5:13]) != "\x00\x00\x00\x09\x00\x00\x00\x00" {
 					return fmt.Errorf("%w: %x", ErrNotFLV, p.head[:13])
 				}
-				p.flags = p.head[4]
 				p.place, p.have = inTagHeader, 0
 			}
 		case inTagHeader:

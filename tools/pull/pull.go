@@ -35,6 +35,7 @@ type Config struct {
 	Frozen   float64       // share of viewers that read nothing after their first frame
 	Thaw     time.Duration // how long those stay frozen; 0 is for ever
 	HTTP10   bool          // ask with HTTP/1.0
+	Node     string        // ask as the node with this id does; empty for a player
 	Verify   int           // how many viewers check payloads too
 	Workers  int           // goroutines; 1 serves thousands of viewers
 	Sources  int           // source addresses 127.0.0.1 and up; 1 for one, 0 as the system chooses
@@ -96,8 +97,12 @@ func (c Config) targets() ([]target, error) {
 		if c.HTTP10 {
 			version = "1.0"
 		}
+		marks := ""
+		if c.Node != "" {
+			marks = fmt.Sprintf("Via: 1.1 %s (millrace)\r\nMillrace-Purpose: pull\r\n", c.Node)
+		}
 		out[i] = target{addr: addr, stream: AnyStream, request: fmt.Appendf(nil,
-			"GET %s HTTP/%s\r\nHost: %s\r\nUser-Agent: flvpull\r\nAccept: */*\r\n\r\n", u.RequestURI(), version, u.Host)}
+			"GET %s HTTP/%s\r\nHost: %s\r\nUser-Agent: flvpull\r\nAccept: */*\r\n%s\r\n", u.RequestURI(), version, u.Host, marks)}
 		if c.Numbered {
 			out[i].stream = int64(i)
 		}

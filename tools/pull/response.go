@@ -99,6 +99,11 @@ func (r *response) readHead(b []byte) ([]byte, error) {
 	if !ok || !strings.HasPrefix(proto, "HTTP/1.") || err != nil {
 		return nil, fmt.Errorf("%w: %q", ErrHead, lines[0])
 	}
+	if status >= 100 && status < 200 { // an interim answer (RFC 9110, 15.2): the real one follows
+		rest := bytes.Clone(r.head[end+4:])
+		r.head = nil
+		return r.readHead(rest)
+	}
 	if status != 200 {
 		return nil, StatusError(status)
 	}

@@ -39,6 +39,7 @@ func TestResponse(t *testing.T) {
 	f(chunks+"3\r\nabc\r\n1\r\nd\r\n", "abcd", nil, false)
 	f(chunks+"3\r\nabc\r\n0\r\n\r\n", "abc", nil, true)
 	f(chunks+"00B;ext=1\r\nhello world\r\n0\r\n\r\n", "hello world", nil, true)
+	f("HTTP/1.1 102 Processing\r\nMillrace-Path: relay\r\n\r\nHTTP/1.1 200 OK\r\n\r\nFLV", "FLV", nil, false)
 	f("HTTP/1.1 404 Not Found\r\n\r\nno", "", StatusError(404), false)
 	f("HTTP/1.1 503 Busy\r\nRetry-After: 3\r\n\r\n", "", StatusError(503), false)
 	f("SSH-2.0-x\r\n\r\n", "", ErrHead, false)

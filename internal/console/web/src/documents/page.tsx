@@ -1,0 +1,67 @@
+import {useState} from "preact/hooks";
+import {ago} from "../lib/format";
+import type {Document} from "../lib/document-model";
+import {plan} from "../lib/live";
+import {address, follow, look, route} from "../lib/route";
+import {use} from "../lib/store";
+import {useAsked} from "../lib/use";
+import {Choose, Failed, Wait} from "../ui/basic";
+import {Editor} from "./editor";
+import {History} from "./history";
+
+export const about: Record<string, {title: string; what: string; example: string}> = {
+  domains: {title: "Domains", what: "The names that players ask for, their zones, and what operators have ordered for some clients. YAML.", example: "domains:\n  - name: play.example.com\n    ttl: 30s\n"},
+  network: {title: "Network", what: "Regions and how far they are apart, what things cost, when an edge counts as well. YAML.", example: "regions:\n  - name: east\n    lat: 31.2\n    lon: 121.5\n"},
+  coverage: {title: "Coverage", what: "Where addresses are: a line each of CIDR, REGION and ISP.", example: "192.0.2.0/24 east telecom\n"},
+};
+
+type Tab = "edit" | "history";
+
+export function DocumentsPage() {
+  const {query} = use(route);
+  const edits = use(plan)?.edits;
+  const key = about[query.get("key") ?? ""] ? query.get("key")! : "domains";
+  const [tab, setTab] = useState<Tab>("edit");
+  const {value: all, again: lookAgain} = useAsked<{documents: Document[]}>("/api/documents", {}, 5000, edits);
+  const {value: doc, error, again} = useAsked<Document>("/api/documents/" + key);
+  const newest = all?.documents?.find((d) => d.key === key)?.version;
+  const done = () => {
+    again();
+    lookAgain();
+  };
+  return (
+    <div class="documents">
+      <nav class="card" aria-label="Documents">
+        <ul>
+          {Object.entries(about).map(([k, a]) => {
+            const d = all?.documents?.find((x) => x.key === k);
+            return (
+              <li key={k}>
+                <a href={address("documents", {key: k})} aria-current={k === key ? "true" : undefined} onClick={follow}>
+                  <strong>{a.title}</strong>
+                  <span class="soft small">{d ? (d.version ? `version ${d.version} · ${d.author || "seed"} · ${ago(d.at)}` : "not written yet") : "…"}</span>
+                </a>
+              </li>
+            );
+          })}
+          <li>
+            <a href={address("plan", {tab: "history"})} onClick={follow}>
+              <strong>Edits of the plan</strong>
+              <span class="soft small">pins, bans, drains: on the plan's page</span>
+            </a>
+          </li>
+        </ul>
+      </nav>
+      <section class="card" aria-label={about[key]!.title}>
+        <div class="head">
+          <h1 class="grow">{about[key]!.title}</h1>
+          <Choose label="Show" value={tab} onChoose={setTab} options={[{value: "edit", label: "Text"}, {value: "history", label: "History"}]} />
+        </div>
+        <div class="inside stack">
+          <p class="soft">{about[key]!.what}</p>
+          {!doc ? error ? <Failed error={error} again={again} /> : <Wait what="Asking for the document" /> : tab === "edit" ? <Editor key={key} doc={doc} newest={newest} done={done} /> : <History key={key} doc={doc} done={done} leave={() => (setTab("edit"), look({}))} />}
+        </div>
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,216 @@
+// What holds of the console, in the order in which it is tried: later steps go on from
+// where earlier ones left the page. The network: center-1, relay-1 (the nearer one) and
+// relay-2 each in a datacenter of its own, edge-1, which has viewers of given.stream.
+
+const row = (node) => `tr[data-node="${node}"]`;
+const upstream = (page, node) => page.locator(`${row(node)} td[data-label=From]`).innerText();
+const follows = async (page, node) => !(await page.locator(row(node)).innerText()).includes("has not taken it");
+
+// change applies what is drafted, by its preview.
+async function change({page}, comment) {
+  await page.click(".draft .primary");
+  await page.waitForSelector(".dialog .outcome");
+  await page.fill(".dialog [name=comment]", comment);
+  await page.click(".dialog footer .primary");
+  await page.waitForSelector(".dialog", {state: "detached"});
+}
+
+const plan = async ({page, given}, query = "") => {
+  await page.goto(`${given.base}/plan${query}`);
+  await page.waitForSelector(row("edge-1"));
+};
+
+export const steps = {
+  async "a wrong password is refused"({page, given, logIn, want}) {
+    await logIn(page, {name: given.operator.name, password: "not this one"});
+    await page.waitForSelector("[role=alert]");
+    want("still at the log-in", await page.locator(".top").count(), 0);
+  },
+
+  async "log in, and see the network live"({page, given, logIn, until, want}) {
+    await logIn(page, given.operator);
+    await page.waitForSelector('[data-line="live"]');
+    for (const id of ["center-1", "relay-1", "relay-2", "edge-1"]) await page.waitForSelector(`.node[data-key="${id}"]`);
+    await page.waitForSelector(".wire .drawn", {state: "attached"});
+    await until("nothing is wrong", async () => (await page.locator(".pill").first().innerText()).includes("All well"));
+    want("cookies that scripts can read", await page.evaluate(() => document.cookie), "");
+  },
+
+  async "the keyboard goes from node to node, opens one, and comes back"({page, until, want}) {
+    await page.locator('.node[data-key="center-1"]').focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    await until("the edge has the focus", () => page.evaluate(() => document.activeElement.dataset.key === "edge-1"));
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".panel .choices");
+    want("the address", new URL(page.url()).searchParams.get("node"), "edge-1");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".panel", {state: "detached"});
+    await until("the focus is back", () => page.evaluate(() => document.activeElement.dataset.key === "edge-1"));
+  },
+
+  async "a link shows its figures and trend"({page, given}) {
+    await page.goto(given.base + "/network?link=relay-1%3Eedge-1");
+    await page.waitForSelector(".panel .chart canvas");
+    await page.waitForSelector(".panel >> text=What the cost is made of");
+  },
+
+  async "a price is tried, and holds"(t) {
+    await plan(t, "?node=relay-2");
+    await t.page.locator(".panel").getByLabel("Price per GB").fill("0.01");
+    await t.page.keyboard.press("Tab");
+    await change(t, "it sent a bill");
+    await t.page.waitForSelector(`${row("relay-2")} >> text=edited`);
+  },
+
+  async "an upstream is pinned after a preview, and the node follows"(t) {
+    const {page, given, until, want, picture} = t;
+    await plan(t, "?node=edge-1");
+    want("first upstream", await upstream(page, "edge-1"), "relay-1");
+    await page.click('[aria-label="Pin relay-2 first"]');
+    await page.click(".draft .primary");
+    await page.waitForSelector(".dialog .outcome");
+    want("the preview names the node", await page.locator(".diffs tbody td").first().innerText(), "edge-1");
+    want("and where it would go", (await page.locator('.diffs td[data-label="Then"]').first().innerText()).split(",")[0], "relay-2");
+    want("without a reason it cannot be applied", await page.isDisabled(".dialog footer .primary"), true);
+    await picture(page, "preview-desk-light");
+    want("nothing has changed yet", await upstream(page, "edge-1"), "relay-1");
+    await page.keyboard.press("Escape");
+    await change(t, "relay-1 is being moved");
+    await until("the plan", async () => (await upstream(page, "edge-1")) === "relay-2" && (await follows(page, "edge-1")));
+    await page.goto(`${given.base}/streams?name=${given.stream}`);
+    await page.waitForSelector('.branch[data-node="edge-1"][data-upstream="relay-2"]');
+  },
+
+  async "it is rolled back from the history, and the node follows"(t) {
+    const {page, given, until} = t;
+    await plan(t);
+    await page.click("text=History");
+    await page.waitForSelector(".versions li >> text=relay-1 is being moved");
+    await page.locator(".versions li", {hasText: "it sent a bill"}).getByText("Roll back to it").click();
+    await page.waitForSelector(".dialog .outcome");
+    await page.click(".dialog footer .primary");
+    await page.waitForSelector(".versions li >> text=Version 3");
+    await plan(t);
+    await until("the plan", async () => (await upstream(page, "edge-1")) === "relay-1" && (await follows(page, "edge-1")));
+    await page.goto(`${given.base}/streams?name=${given.stream}`);
+    await page.waitForSelector('.branch[data-node="edge-1"]:not([data-upstream="relay-2"])');
+  },
+
+  async "requests that another page forged are refused"({page, given, want}) {
+    const ask = (headers) =>
+      page.evaluate(async (headers) => {
+        const res = await fetch("/api/documents/edits", {method: "PUT", headers: {"Content-Type": "application/json", ...headers}, body: JSON.stringify({based: 3, body: "{}", comment: "forged"})});
+        return [res.status, (await res.json()).reason];
+      }, headers);
+    want("without a token", await ask({}), [403, "forged"]);
+    want("with a made-up one", await ask({"X-CSRF-Token": "x".repeat(43)}), [403, "forged"]);
+    const csrf = await page.evaluate(async () => (await (await fetch("/api/session")).json()).csrf);
+    const res = await page.context().request.put(given.base + "/api/documents/edits", {
+      headers: {Origin: "http://evil.example", "X-CSRF-Token": csrf}, data: {based: 3, body: "{}", comment: "forged"},
+    });
+    want("from elsewhere, with the right one", [res.status(), (await res.json()).reason], [403, "forged"]);
+    const now = await page.evaluate(async () => (await (await fetch("/api/documents/edits")).json()).version);
+    want("nothing was stored", now, 3);
+  },
+
+  async "who may only look is shown nothing to change, and refused"({given, open, logIn, want}) {
+    const page = await open();
+    await logIn(page, given.guest);
+    await page.waitForSelector('[data-line="live"]');
+    await page.goto(given.base + "/plan?node=edge-1");
+    await page.waitForSelector(".panel .steer");
+    want("buttons to pin", await page.locator('[aria-label^="Pin "]').count(), 0);
+    const got = await page.evaluate(async () => {
+      const {csrf} = await (await fetch("/api/session")).json();
+      const res = await fetch("/api/documents/edits", {method: "PUT", headers: {"Content-Type": "application/json", "X-CSRF-Token": csrf}, body: JSON.stringify({based: 3, body: "{}", comment: "may I"})});
+      return [res.status, (await res.json()).reason];
+    });
+    want("an edit all the same", got, [403, "read_only"]);
+    await page.context().close();
+  },
+
+  async "a document is checked, compared and saved"({page, given}) {
+    await page.goto(given.base + "/documents?key=coverage");
+    const text = await page.locator("#text").inputValue();
+    await page.fill("#text", text + "nonsense\n");
+    await page.waitForSelector(".notice.is-bad");
+    await page.fill("#text", text + "192.0.2.0/25 city *\n");
+    await page.waitForSelector("text=no faults");
+    await page.click("text=Compare and save");
+    await page.waitForSelector(".diff .plus");
+    await page.fill(".dialog input", "half of it is in the city");
+    await page.click(".dialog footer .primary");
+    await page.waitForSelector("text=Version 2");
+  },
+
+  async "an address is tried"({page, given, until}) {
+    await page.goto(given.base + "/scheduling");
+    await page.waitForSelector(".places .chip >> text=edge-1");
+    await page.fill("[name=ip]", "203.0.113.7");
+    await page.click(".try .primary");
+    await until("its edge", async () => (await page.locator(".edges li").first().innerText()).includes("edge-1"));
+    await page.waitForSelector(".rules >> text=coverage");
+  },
+
+  async "the stream plays"({page, given, until}) {
+    await page.goto(`${given.base}/streams?name=${given.stream}`);
+    await page.click("button:has-text('Play')");
+    await until("pictures", () => page.evaluate(() => document.querySelector("video")?.getVideoPlaybackQuality().totalVideoFrames > 10 && document.querySelector("video").currentTime > 0.5));
+    await page.click('[aria-label="Close the player"]');
+  },
+
+  async "all pages fit a phone and a desk, in light and dark"({page, given, open, want, picture}) {
+    const state = await page.context().storageState();
+    for (const [size, width, height] of [["desk", 1280, 800], ["phone", 390, 844]]) {
+      for (const colorScheme of ["light", "dark"]) {
+        const other = await open({viewport: {width, height}, colorScheme, storageState: state});
+        for (const [name, at, there] of [
+          ["network", "/network", ".node"], ["node", "/network?node=edge-1", ".panel .chart canvas"], ["plan", "/plan", ".pools tbody tr"], ["steer", "/plan?node=edge-1", ".panel .steer"],
+          ["stream", `/streams?name=${given.stream}`, ".branch"], ["scheduling", "/scheduling", ".places tbody tr"], ["events", "/events", ".event"], ["documents", "/documents", "#text"],
+        ]) {
+          await other.goto(given.base + at);
+          await other.waitForSelector(there);
+          await other.waitForSelector('[data-line="live"]');
+          want(`${name} on a ${size} is too wide by`, await other.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0);
+          await picture(other, `${name}-${size}-${colorScheme}`);
+        }
+        await other.context().close();
+      }
+    }
+  },
+
+  async "the tree changes when a node is killed, without reload"({page, given, run, picture}) {
+    await page.goto(`${given.base}/streams?name=${given.stream}`);
+    await page.waitForSelector('.branch[data-node="edge-1"][data-upstream^="relay-"]');
+    const victim = await page.locator('.branch[data-node="edge-1"]').getAttribute("data-upstream");
+    await run("kill " + victim);
+    await page.waitForSelector(`.branch[data-node="edge-1"]:not([data-upstream="${victim}"])`);
+    await page.waitForSelector(".pill.is-bad");
+    await picture(page, "killed-stream");
+    await page.click(".nav >> text=Network");
+    await page.waitForSelector(`.problems >> text=${victim} is down`);
+    await page.waitForSelector(`.node.is-bad[data-key="${victim}"]`);
+    await picture(page, "killed-network");
+    await page.goto(given.base + "/events?kind=node_down");
+    await page.waitForSelector(`.event[data-kind="node_down"] >> text=${victim}`);
+    await run("restart " + victim);
+    await page.click(".nav >> text=Network");
+    await page.waitForSelector(`.node.is-good[data-key="${victim}"]`);
+  },
+
+  async "a router that is gone is told of, and found again"({page, run}) {
+    await run("kill router-1");
+    await page.waitForSelector(".lost[role=alert]");
+    await run("restart router-1");
+    await page.waitForSelector('[data-line="live"]');
+    await page.waitForSelector(".lost", {state: "detached"});
+  },
+
+  async "log out"({page, given, want}) {
+    await page.click('[aria-label^="Account of"]');
+    await page.click("text=Log out");
+    await page.waitForSelector("[name=password]");
+    want("the API", await page.evaluate(async () => (await fetch("/api/network")).status), 401);
+  },
+};

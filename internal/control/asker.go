@@ -1,0 +1,113 @@
+package control
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"millrace/internal/auth"
+)
+
+// asker is what those have in common who ask servers for what is new, without end: whose
+// turn it is, what came of each question, how long to wait after it. But for Status and
+// Counts, which are safe from any goroutine, it belongs to the one that asks.
+type asker struct {
+	// Fixed at construction.
+	cfg    FollowerConfig
+	client *client
+	log    *slog.Logger
+	what   string // is asked for, as the log has it: snapshots, orders
+
+	rota rota
+
+	// Safe from any goroutine.
+	status atomic.Pointer[SourceStatus]
+	counts [outcomes]atomic.Uint64
+}
+
+// newAsker returns an asker for the node of that id. whom says what kind of servers it
+// asks.
+func newAsker(kind, what, whom string, cfg FollowerConfig, node string, cluster *auth.Cluster, dial Dial, conf *tls.Config, log *slog.Logger) (*asker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if len(cfg.Servers) == 0 {
+		return nil, fmt.Errorf("servers is empty: name at least one %s to follow", whom)
+	}
+	a := &asker{
+		cfg: cfg, client: newClient(node, cluster, dial, conf), log: log, what: what,
+		rota: newRota(node, cfg.Servers, cfg.RetryMin, cfg.RetryMax),
+	}
+	a.status.Store(&SourceStatus{Kind: kind, From: a.rota.server()})
+	return a, nil
+}
+
+// Status says whom is asked and what came of it. Its version is that of what is in use.
+func (a *asker) Status() SourceStatus { return *a.status.Load() }
+
+// Counts returns how often each outcome was met, by its word.
+func (a *asker) Counts() map[string]uint64 {
+	out := make(map[string]uint64, outcomes)
+	for i := range a.counts {
+		out[Outcome(i).String()] = a.counts[i].Load()
+	}
+	return out
+}
+
+// uses notes the version that is in use before anybody was asked.
+func (a *asker) uses(v Version) {
+	s := a.Status()
+	s.Version = v
+	a.status.Store(&s)
+}
+
+// note counts what came of a question to the server: v is in use after it, and news
+// tells whether it came with the answer. After a failure it is the turn of the next
+// server, and note reports whether that is worth a line in the log.
+func (a *asker) note(server string, v Version, news bool, err error) (tell bool) {
+	s := a.Status()
+	s.From, s.Version, s.Error = server, v, ""
+	outcome := Unchanged
+	switch {
+	case err != nil:
+		outcome = outcomeOf(err)
+		s.Error = fmt.Sprintf("%s: %v", outcome, err)
+		tell = a.rota.failed(outcome)
+	case news:
+		outcome = Answered
+	}
+	a.counts[outcome].Add(1)
+	if err == nil {
+		if a.rota.answered() {
+			a.log.Info(a.what+" are followed again", "server", server)
+		}
+		s.At = time.Now()
+	}
+	a.status.Store(&s)
+	return tell
+}
+
+// rest waits after a failure: shortly as long as there is another server to ask, then
+// longer and longer. Its only error is that of ctx.
+func (a *asker) rest(ctx context.Context) error {
+	d := jitter(a.cfg.RetryMin / 2)
+	if a.rota.round() {
+		d = a.rota.pause()
+	}
+	return sleep(ctx, d)
+}
+
+// sleep waits for d or until ctx ends, and then returns its error.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

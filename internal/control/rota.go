@@ -1,0 +1,68 @@
+package control
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+)
+
+// rota is whose turn it is among servers of which one will do. It belongs to one
+// goroutine.
+type rota struct {
+	servers            []string
+	retryMin, retryMax time.Duration
+
+	turn     int                // which one is asked
+	failures int                // since the last answer
+	told     map[string]Outcome // of each server, the last failure that was logged
+}
+
+// newRota begins with another server on each node, so that they share the work.
+func newRota(node string, servers []string, retryMin, retryMax time.Duration) rota {
+	h := fnv.New32a()
+	h.Write([]byte(node))
+	return rota{
+		servers: servers, retryMin: retryMin, retryMax: retryMax,
+		turn: int(h.Sum32() % uint32(len(servers))), told: map[string]Outcome{},
+	}
+}
+
+// server returns the one to ask.
+func (r *rota) server() string { return r.servers[r.turn] }
+
+// answered notes an answer, and reports whether a failure was logged since the last.
+func (r *rota) answered() (again bool) {
+	again = len(r.told) > 0
+	clear(r.told)
+	r.failures = 0
+	return again
+}
+
+// failed notes that the server failed and goes on to the next. It reports whether that
+// is worth a line in the log: a server that is merely early will answer.
+func (r *rota) failed(o Outcome) (news bool) {
+	server := r.server()
+	r.failures++
+	r.turn = (r.turn + 1) % len(r.servers)
+	if last, told := r.told[server]; o == Early || told && last == o {
+		return false
+	}
+	r.told[server] = o
+	return true
+}
+
+// round reports whether all servers have failed since one was last paused for.
+func (r *rota) round() bool { return r.failures%len(r.servers) == 0 }
+
+// pause returns how long to wait after all of them have failed: longer and longer, and
+// shortened by chance.
+func (r *rota) pause() time.Duration {
+	d := r.retryMin
+	for range min(r.failures/len(r.servers)-1, 20) {
+		d = min(2*d, r.retryMax)
+	}
+	return d/2 + jitter(d/2)
+}
+
+// jitter returns a time of up to d, by chance.
+func jitter(d time.Duration) time.Duration { return rand.N(d + 1) }
