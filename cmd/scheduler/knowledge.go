@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"millrace/internal/control"
+	"millrace/internal/probe"
+	"millrace/internal/sched"
+)
+
+// buildKnowledge makes what the scheduler decides by: files or routers, probes, and who
+// puts them together. The first view is there when it returns, though nobody has looked
+// at an edge yet; but for a scheduler that has nothing from its routers so far.
+func (s *scheduler) buildKnowledge() error {
+	source, err := s.buildSource()
+	if err != nil {
+		return err
+	}
+	observe := func(o []sched.Observation) { s.keeper.Observe(o) }
+	if s.probes, err = probe.New(s.cfg.Probe, s.id, s.cluster, nil, nil, observe, s.log); err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	listeners := []control.Listener{probed{s.probes}}
+	if s.cfg.Address.Internal != "" {
+		if s.server, err = control.NewServer(s.cfg.Control, s.cluster, s.log); err != nil {
+			return fmt.Errorf("control: %w", err)
+		}
+		listeners = append(listeners, s.server)
+	}
+	cfg := control.DefaultKeeperConfig()
+	cfg.Observer = s.id
+	if s.keeper, err = control.NewKeeper(cfg, source, s.decider, s.log, listeners...); err != nil {
+		return err
+	}
+	s.parts.Add("keeper", stageKnowledge, s.keeper.Run)
+	s.parts.Add("probes", stageKnowledge, s.probes.Run)
+	peers := s.cfg.Peers
+	peers.Servers = slices.Concat(peers.Servers, s.cfg.Router.Servers)
+	if len(peers.Servers) == 0 {
+		return nil
+	}
+	if s.peers, err = control.NewPeers(peers, s.id, s.cluster, nil, nil, observe, s.log); err != nil {
+		return fmt.Errorf("peers: %w", err)
+	}
+	s.parts.Add("peers", stageKnowledge, func(ctx context.Context) error {
+		err := s.peers.Run(ctx) // it returns at once when the only peer is this scheduler itself
+		<-ctx.Done()
+		return err
+	})
+	return nil
+}
+
+// buildSource makes what nodes and domains come from, and decides by what it has at
+// once: the files, or what was kept of a router.
+func (s *scheduler) buildSource() (control.Source, error) {
+	if len(s.cfg.Router.Servers) > 0 {
+		return s.buildFollower()
+	}
+	var err error
+	if s.files, err = control.NewFiles(s.cfg.Files, s.id, s.log); err != nil {
+		return nil, fmt.Errorf("files: %w", err)
+	}
+	first, err := s.files.Next(context.Background(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.beginWith(s.files, first)
+}
+
+// buildFollower is buildSource for a scheduler that has routers. No router is asked yet.
+func (s *scheduler) buildFollower() (control.Source, error) {
+	var err error
+	if s.follower, err = control.NewFollower(s.cfg.Router.Follow(), s.id, s.cluster, nil, nil, s.log); err != nil {
+		return nil, fmt.Errorf("router: %w", err)
+	}
+	over, end := context.WithCancel(context.Background())
+	end()
+	kept, err := s.follower.Next(over, nil)
+	if err != nil {
+		return s.follower, nil // nothing is kept
+	}
+	return s.beginWith(s.follower, kept)
+}
+
+// beginWith decides by first until src has another one.
+func (s *scheduler) beginWith(src control.Source, first *control.Bundle) (control.Source, error) {
+	compiled, err := first.Compile(nil)
+	if err != nil {
+		return nil, err
+	}
+	s.decider.Swap(sched.NewView(compiled.Plan, compiled.Table, nil))
+	return &begun{src, first}, nil
+}
+
+// begun is a source whose first bundle is there.
+type begun struct {
+	control.Source
+	first *control.Bundle
+}
+
+// Next returns the first bundle, then what the source says from then on.
+func (b *begun) Next(ctx context.Context, have *control.Bundle) (*control.Bundle, error) {
+	if have == nil {
+		return b.first, nil
+	}
+	return b.Source.Next(ctx, have)
+}
+
+// probed has the nodes of each bundle probed.
+type probed struct{ by *probe.Prober }
+
+// Bundle begins to ask the nodes of b, and no others.
+func (p probed) Bundle(b *control.Bundle) { p.by.SetNodes(b.Snapshot.Nodes) }
+
+// Report is of no interest here.
+func (probed) Report(*control.Report) {}
