@@ -36,6 +36,7 @@ func main() {
 	flag.StringVar(&only, "servers", "node,floor,lalserver", "which servers to measure")
 	flag.IntVar(&o.reps, "reps", 3, "how many times each server is measured")
 	flag.DurationVar(&o.duration, "duration", 10*time.Second, "measuring time of a run")
+	flag.IntVar(&o.treeKbps, "tree-kbps", 2000, "video bitrate of the 200 streams of the scenario relay")
 	flag.IntVar(&o.viewers, "viewers", 1000, "viewers of the scenarios with one stream")
 	flag.StringVar(&o.results, "results", "bench/results", "folder for the results")
 	flag.StringVar(&o.node, "node", "", "a node that is built already")
@@ -60,6 +61,7 @@ type options struct {
 	reps     int
 	duration time.Duration
 	viewers  int
+	treeKbps int
 	results  string
 	node     string
 	servers  []string

@@ -28,6 +28,8 @@ var scenarios = []scenario{
 	{"pressure", "figure 5: 2,000 viewers while other work takes a core", pressure},
 	{"slow", "figure 6: a tenth of the viewers frozen, a tenth reading at a fifth of the rate", slow},
 	{"ingest", "figure 7: from the bytes of a publisher to published tags", ingest},
+	{"hop", "the tree: what a hop adds to the delay, with 200 streams", hop},
+	{"relay", "the tree: a relay that carries 200 streams to 5 nodes, against a center with as many viewers", relay},
 	{"curve", "the interval of merging against CPU time and delay", curve},
 }
 
@@ -200,7 +202,8 @@ func pressure(ctx context.Context, b *bench) error {
 }
 
 func slow(ctx context.Context, b *bench) error {
-	good, mixed := b.base("node", 0), b.base("node", 0)
+	// Fixed merging: more viewers of any kind would move the interval of the adaptive one.
+	good, mixed := b.base("node", 100*time.Millisecond), b.base("node", 100*time.Millisecond)
 	good.label, mixed.label = "all good", "a fifth bad"
 	// 2,064 kbit/s are 258,000 bytes a second. All viewers of the second trial that
 	// are good are as many as in the first.
@@ -227,6 +230,65 @@ func ingest(ctx context.Context, b *bench) error {
 	out, err := c.CombinedOutput()
 	fmt.Fprintf(b.out, "%s\n", out)
 	return err
+}
+
+// treeStreams is how many streams the figures of the tree are measured with.
+const treeStreams = 200
+
+// hop compares viewers at a center with viewers one node further. Both are served
+// without merging, so that the difference is the hop.
+func hop(ctx context.Context, b *bench) error {
+	const merge = time.Millisecond
+	var trials []trial
+	for _, server := range []string{"node", "relay"} {
+		t := b.base(server, merge)
+		t.streams, t.viewers, t.kbps = treeStreams, treeStreams, 500
+		trials = append(trials, t)
+	}
+	got, err := b.rounds(ctx, trials)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(b.out, "\nmedians, streams of 500 kbit/s:")
+	for _, f := range []struct {
+		name string
+		of   func(*outcome) float64
+		goal float64
+	}{{"p50", p50Of, 2}, {"p99", p99Of, 20}} {
+		at, behind := median(got["node"], f.of), median(got["relay"], f.of)
+		b.note("delay "+f.name+" at the center", at, "ms")
+		b.note("delay "+f.name+" one hop further", behind, "ms")
+		b.goal("added by the hop, "+f.name, behind-at, f.goal, "ms")
+	}
+	return nil
+}
+
+// relay compares the CPU time of a relay that serves nodes with that of a center that
+// serves as many viewers: as it ships, which holds tags back to merge them, and
+// writing every tag at once, as a relay must so that hops do not add up.
+func relay(ctx context.Context, b *bench) error {
+	center, prompt, relay := b.base("node", 0), b.base("node", time.Millisecond), b.base("relay", time.Millisecond)
+	center.label, prompt.label, relay.label = "center, merged", "center, at once", "relay, nodes"
+	for _, t := range []*trial{&center, &prompt, &relay} {
+		t.streams, t.viewers, t.kbps, t.rate = treeStreams, 5*treeStreams, b.treeKbps, 500
+	}
+	relay.pull = []string{"--node", "edge"}
+	got, err := b.rounds(ctx, []trial{center, prompt, relay})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b.out, "\nmedians, streams of %d kbit/s:\n", b.treeKbps)
+	at, behind := median(got[center.label], cpuOf), median(got[relay.label], cpuOf)
+	once := median(got[prompt.label], cpuOf)
+	b.note("center, merged: CPU per GB", at, "s/GB")
+	b.note("center, at once: CPU per GB", once, "s/GB")
+	b.note("relay: CPU per GB", behind, "s/GB")
+	b.goal("relay against center, merged", behind/at, 1.2, "x")
+	b.goal("relay against center, at once", behind/once, 1.2, "x")
+	b.note("center, merged: delay p50 of viewers", median(got[center.label], p50Of), "ms")
+	b.note("center, at once: delay p50 of viewers", median(got[prompt.label], p50Of), "ms")
+	b.note("relay: delay p50 of nodes", median(got[relay.label], p50Of), "ms")
+	return nil
 }
 
 func curve(ctx context.Context, b *bench) error {

@@ -58,8 +58,9 @@ func (p *process) tail() string {
 // server is a server under measurement.
 type server struct {
 	*process
-	rtmp string // where flvgen publishes, with %d; "" if it makes its streams itself
-	http string // where flvpull plays, with %d
+	center *process // that the server fetches from; nil if it is published to itself
+	rtmp   string   // where flvgen publishes, with %d; "" if it makes its streams itself
+	http   string   // where flvpull plays, with %d
 }
 
 // serve starts the server that the trial names and waits until it listens.
@@ -74,6 +75,18 @@ func (b *bench) serve(ctx context.Context, t trial) (*server, error) {
 			env = []string{"MILLRACE_HTTPFLV_MERGE_MIN=" + t.interval.String(), "MILLRACE_HTTPFLV_MERGE_MAX=" + t.interval.String()}
 		}
 		s.process, err = b.start(env, b.node, "--rtmp", media, "--http", web, "--admin", admin)
+	case "relay":
+		above := freePort()
+		merge := t.interval.String()
+		s.center, err = b.start(nil, b.node, "--role", "center", "--id", "center", "--rtmp", media, "--http", above, "--admin", freePort())
+		if err != nil {
+			break
+		}
+		if err = awaitPort(ctx, above); err != nil {
+			break
+		}
+		s.process, err = b.start(nil, b.node, "--role", "relay", "--id", "relay", "--upstream", "http://"+above, "--rtmp", freePort(), "--http", web, "--admin", admin,
+			"--set", "httpflv.merge_min="+merge, "--set", "httpflv.merge_max="+merge)
 	case "floor":
 		s.rtmp = ""
 		s.process, err = b.start(nil, b.path("floor"), "--http", web, "--interval", t.interval.String(),
@@ -87,6 +100,7 @@ func (b *bench) serve(ctx context.Context, t trial) (*server, error) {
 		err = fmt.Errorf("no server %q", t.server)
 	}
 	if err != nil {
+		s.stop()
 		return nil, err
 	}
 	if err := awaitPort(ctx, web); err != nil {
@@ -94,6 +108,16 @@ func (b *bench) serve(ctx context.Context, t trial) (*server, error) {
 		return nil, fmt.Errorf("%s does not listen: %w\n%s", t.server, err, s.tail())
 	}
 	return s, nil
+}
+
+// stop ends the server, and what it fetches from.
+func (s *server) stop() {
+	if s.process != nil {
+		s.process.stop()
+	}
+	if s.center != nil {
+		s.center.stop()
+	}
 }
 
 // lalConfig writes a configuration for lalserver: as it ships, low delay, without

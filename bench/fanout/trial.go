@@ -73,7 +73,7 @@ func (b *bench) run(ctx context.Context, t trial, rep int) (*outcome, error) {
 		case <-gen.done:
 			gen.done <- nil
 			return nil, fmt.Errorf("flvgen ended: %s", gen.tail())
-		case <-time.After(2500 * time.Millisecond):
+		case <-time.After(2500*time.Millisecond + time.Duration(t.streams)*20*time.Millisecond):
 		}
 	}
 	if t.burner {
