@@ -96,6 +96,12 @@ func openFile(path string, log *slog.Logger, take func(record) error) (_ *file, 
 // lockFile holds the lock of that name until it is closed.
 func lockFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		// It is not made here: a disk that is not mounted would go unnoticed, and what
+		// operators edit into a new state with it.
+		dir := filepath.Dir(name)
+		return nil, fmt.Errorf("there is no folder %s for the state file: make it (mkdir -p %s), mount its disk, or name another place", dir, dir)
+	}
 	if err != nil {
 		return nil, err
 	}
