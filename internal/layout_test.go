@@ -29,9 +29,10 @@ var may = map[string][]string{
 	"stream":   {"flv", "session"},
 	"auth":     {"session", "stream"},
 	"listen":   {"session"},
+	"serve":    {"listen"},
 	"rtmp":     {"flv", "session", "stream", "auth"},
 	"quality":  {"session", "stream"},
-	"httpflv":  {"flv", "session", "stream", "auth", "quality"},
+	"httpflv":  {"flv", "session", "stream", "auth", "quality", "serve"},
 	"failover": {"flv", "session"},
 	"ring":     {"stream"},
 	"geo":      {},
@@ -40,7 +41,7 @@ var may = map[string][]string{
 	"watch":    {},
 	"document": {},
 	"upstream": {"flv", "session", "stream", "auth", "failover", "ring", "rtmp", "httpflv"},
-	"admin":    {"flv", "listen", "session", "stream", "rtmp", "httpflv", "upstream", "sched", "control", "probe", "plan", "fleet", "measure"},
+	"admin":    {"flv", "listen", "serve", "session", "stream", "rtmp", "httpflv", "upstream", "sched", "control", "probe", "plan", "fleet", "measure"},
 	"probe":    {"auth", "sched", "stream"},
 	"control":  {"document", "session", "stream", "auth", "geo", "sched", "plan"},
 	"store":    {},
@@ -51,7 +52,7 @@ var may = map[string][]string{
 
 	"run": {"listen"}, // what programs have around their components
 
-	"frontend": {"geo", "sched", "auth", "session", "stream"},
+	"frontend": {"geo", "sched", "auth", "session", "stream", "serve"},
 
 	"faultnet": {}, // of tests and tools
 	"runtest":  {}, // of tests

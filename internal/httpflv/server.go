@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"millrace/internal/auth"
+	"millrace/internal/serve"
 	"millrace/internal/session"
 	"millrace/internal/stream"
 )
@@ -25,9 +26,6 @@ const (
 	maxBody   = 64 << 10
 	// writeTimeout is for ordinary answers. Streams have the stall timeout.
 	writeTimeout = 10 * time.Second
-	// idleWorker is how long a goroutine of the HTTP library waits for a next
-	// connection.
-	idleWorker = 2 * time.Second
 	// closeTime is how long ordinary requests may take to end at the end.
 	closeTime = time.Second
 )
@@ -43,7 +41,7 @@ type Server struct {
 	pages fasthttp.RequestHandler
 	self  Identity
 	log   *slog.Logger
-	http  *fasthttp.Server
+	http  *serve.Server
 
 	// Safe from any goroutine.
 	settings atomic.Pointer[settings]
@@ -72,64 +70,33 @@ func New(cfg Config, ln net.Listener, fan *Fanout, hub *stream.Hub, gate *auth.G
 		writers: make(map[*writer]struct{}),
 	}
 	s.settings.Store(st)
-	s.http = &fasthttp.Server{
-		Handler:               s.handle,
-		ErrorHandler:          s.unreadable,
-		ReadTimeout:           cfg.ReadTimeout,
-		IdleTimeout:           cfg.IdleTimeout,
-		WriteTimeout:          writeTimeout,
-		ReadBufferSize:        maxHeader,
-		MaxRequestBodySize:    maxBody,
-		MaxIdleWorkerDuration: idleWorker,
-		Concurrency:           1 << 20, // the listener bounds connections
-		KeepHijackedConns:     true,
-		CloseOnShutdown:       true,
-		NoDefaultServerHeader: true,
-		NoDefaultContentType:  true,
-		Logger:                quiet{log},
-	}
+	s.http = serve.New(&fasthttp.Server{
+		Handler:              s.handle,
+		ReadTimeout:          cfg.ReadTimeout,
+		IdleTimeout:          cfg.IdleTimeout,
+		WriteTimeout:         writeTimeout,
+		ReadBufferSize:       maxHeader,
+		MaxRequestBodySize:   maxBody,
+		KeepHijackedConns:    true,
+		NoDefaultContentType: true,
+	}, s.unreadable, log)
 	return s, nil
-}
-
-// quiet is the log of the HTTP library, which knows errors only that a peer can
-// cause at will.
-type quiet struct{ log *slog.Logger }
-
-// Printf implements [fasthttp.Logger].
-func (q quiet) Printf(format string, args ...any) {
-	q.log.Debug("http", "err", fmt.Sprintf(format, args...))
 }
 
 // Run serves until ctx ends or the listener fails. It then refuses what is new,
 // closes the viewers that are on no shard as the [Fanout] closes its own, and
 // returns: nil when ctx ended it.
 func (s *Server) Run(ctx context.Context) error {
-	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(s.ln) }()
 	telling, told := context.WithCancel(context.WithoutCancel(ctx))
-	var report sync.WaitGroup
+	var report, writers sync.WaitGroup
 	report.Go(func() { s.refusals.run(telling, s.log) })
 	defer report.Wait()
 	defer told()
-
-	var err error
-	select {
-	case err = <-served:
-		served <- nil
-		if err == nil {
-			err = errors.New("closed")
-		}
-		err = fmt.Errorf("serve HTTP on %v: %w", s.ln.Addr(), err)
-	case <-ctx.Done():
-	}
-	s.Drain()
-	var writers sync.WaitGroup
-	writers.Go(s.closeWriters)
-	closing, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	_ = s.http.ShutdownWithContext(closing) // what is left is in ReadTimeout's hands
-	_ = s.ln.Close()
-	<-served
+	err := s.http.Run(ctx, s.ln, func() time.Duration {
+		s.Drain()
+		writers.Go(s.closeWriters)
+		return closeTime
+	})
 	writers.Wait()
 	return err
 }
@@ -280,18 +247,17 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r refusal, cors string) {
 	}
 }
 
-// unreadable answers what is not HTTP.
-func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
+// unreadable answers what was not read as a request to its end.
+func (s *Server) unreadable(ctx *fasthttp.RequestCtx, status int, err error) {
 	r := badRequest(unreadable(err))
-	var small *fasthttp.ErrSmallBuffer
-	var netErr net.Error
-	switch {
-	case errors.As(err, &small):
-		r.status, r.text = fasthttp.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request header is over %d bytes: send fewer cookies", maxHeader)
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		r.status, r.text = fasthttp.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is over %d bytes: a stream is asked for without one", maxBody)
-	case errors.As(err, &netErr) && netErr.Timeout():
-		r.status, r.text = fasthttp.StatusRequestTimeout, "the request took too long: send it at once"
+	r.status = status
+	switch status {
+	case fasthttp.StatusRequestHeaderFieldsTooLarge:
+		r.text = fmt.Sprintf("the request header is over %d bytes: send fewer cookies", maxHeader)
+	case fasthttp.StatusRequestEntityTooLarge:
+		r.text = fmt.Sprintf("the request body is over %d bytes: a stream is asked for without one", maxBody)
+	case fasthttp.StatusRequestTimeout:
+		r.text = "the request took too long: send it at once"
 	}
 	st := s.settings.Load()
 	s.refused(st.infoOf(ctx, time.Now()), r.reason, r.text)

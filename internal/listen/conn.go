@@ -20,7 +20,8 @@ type Conn struct {
 	rest []byte // came with the PROXY header and is not read yet
 
 	// Safe from any goroutine.
-	closed atomic.Bool
+	closed  atomic.Bool
+	lingers atomic.Bool // see Linger
 }
 
 // Read reads from the connection.
@@ -44,10 +45,13 @@ func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // Close closes the socket and frees the connection's place in the limits. Calls
 // after the first do nothing. It must be called even if the socket below was
-// closed or taken over.
+// closed or taken over. After [Linger] it waits for the peer.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
+	}
+	if c.lingers.Load() {
+		c.owner.linger(c.Conn)
 	}
 	err := c.Conn.Close()
 	c.owner.limits.leaveBoth(c.peer.Addr()) // after it: the place is a descriptor
@@ -58,18 +62,24 @@ func (c *Conn) Close() error {
 // as of [Conn] and [crypto/tls.Conn]; nil if there is none. What is written to it
 // goes past everything above, so under TLS it is for socket options only.
 func TCPConn(c net.Conn) *net.TCPConn {
+	tcp, _ := find[*net.TCPConn](c)
+	return tcp
+}
+
+// find returns the first T of c and what is below it.
+func find[T any](c net.Conn) (found T, ok bool) {
 	const deepest = 8 // guards against a wrapper that returns itself
 	for range deepest {
-		switch w := c.(type) {
-		case *net.TCPConn:
-			return w
-		case interface{ NetConn() net.Conn }:
-			c = w.NetConn()
-		default:
-			return nil
+		if found, ok = c.(T); ok {
+			return found, true
 		}
+		w, wraps := c.(interface{ NetConn() net.Conn })
+		if !wraps {
+			break
+		}
+		c = w.NetConn()
 	}
-	return nil
+	return found, false
 }
 
 // addrPort returns a in its shortest form, not valid if it is no TCP address.

@@ -150,15 +150,16 @@ type Listener struct {
 	refused      [refusals]atomic.Uint64
 	limits       limits
 	warnings     throttle
-	workers      sync.WaitGroup // the pump, and the readers of PROXY headers
+	workers      sync.WaitGroup // the pump, the readers of PROXY headers, and who lingers
 	begin        sync.Once
 	end          sync.Once
 	err          error // set before done is closed
 
 	// Guarded by mu.
-	mu      sync.Mutex
-	pending map[net.Conn]struct{} // waiting for their PROXY header
-	closed  bool
+	mu        sync.Mutex
+	pending   map[net.Conn]struct{} // waiting for their PROXY header
+	lingering map[net.Conn]struct{} // closing, see Linger
+	closed    bool
 }
 
 // New returns a Listener on top of ln, which it owns from now on. It starts
@@ -170,7 +171,7 @@ func New(cfg Config, ln net.Listener, log *slog.Logger) (*Listener, error) {
 	}
 	l := &Listener{
 		inner: ln, log: log, ready: make(chan *Conn), done: make(chan struct{}),
-		pending: make(map[net.Conn]struct{}),
+		pending: make(map[net.Conn]struct{}), lingering: make(map[net.Conn]struct{}),
 	}
 	l.limits.perAddress = make(map[netip.Addr]int)
 	l.settings.Store(s)
@@ -210,8 +211,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops accepting, ends connections that wait for their PROXY header, and
-// waits for the goroutines of the listener. Connections that were handed out stay.
+// Close stops accepting, ends connections that wait for their PROXY header or linger,
+// and waits for the goroutines of the listener. Others that were handed out stay.
 func (l *Listener) Close() error {
 	l.finish(net.ErrClosed)
 	l.begin.Do(func() {}) // from now on nothing can start
@@ -220,6 +221,9 @@ func (l *Listener) Close() error {
 	l.closed = true
 	for c := range l.pending {
 		_ = c.Close()
+	}
+	for c := range l.lingering {
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // whoever closes it goes on
 	}
 	l.mu.Unlock()
 	l.workers.Wait()

@@ -1,0 +1,66 @@
+package listen
+
+import (
+	"io"
+	"net"
+	"time"
+)
+
+// Bounds of a close that lingers. Who is honest reads the answer and closes long before.
+const (
+	// lingerTime is how long the peer has to send what it has begun to send: 16 MiB at 26 Mbit/s.
+	lingerTime = 5 * time.Second
+	// lingerBytes is how much of it is thrown away. It is more than any body that is read.
+	lingerBytes = 16 << 20
+	// maxLingering is how many connections of a listener may linger at once. Each
+	// keeps its goroutine and 8 kB.
+	maxLingering = 256
+)
+
+// Linger has a connection that a [Listener] accepted, with TLS above it or not, close so
+// that the peer gets what was written to it even while it still sends: first this side
+// alone is closed, then what the peer sends is thrown away until it closes too. It is for
+// the answer to a request that was not read to its end. A plain close would answer the
+// unread bytes with a reset, and that takes from the peer what it has not read yet.
+//
+// The close, which blocks as long, is bounded in time, bytes and number; what is over
+// closes at once, and so does everything when the listener closes.
+func Linger(c net.Conn) {
+	if own, ok := find[*Conn](c); ok {
+		own.lingers.Store(true)
+	}
+}
+
+// linger closes the sending side of nc and reads the other to its end.
+func (l *Listener) linger(nc net.Conn) {
+	half, ok := find[interface{ CloseWrite() error }](nc)
+	if !ok || nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil || !l.mayLinger(nc) {
+		return
+	}
+	if half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, nc, lingerBytes)
+	}
+	l.mu.Lock()
+	delete(l.lingering, nc)
+	l.mu.Unlock()
+	l.workers.Done()
+}
+
+// mayLinger notes that nc lingers, and reports whether it may. Its deadline is set
+// already: Close sets another.
+func (l *Listener) mayLinger(nc net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	if len(l.lingering) >= maxLingering {
+		if n, ok := l.warnings.event(time.Now(), "linger"); ok {
+			l.log.Warn("too many refused peers still send: an answer may be lost", "address", l.inner.Addr().String(), "peer", nc.RemoteAddr().String(), "count", n)
+		}
+		return false
+	}
+	l.lingering[nc] = struct{}{}
+	l.workers.Add(1)
+	return true
+}

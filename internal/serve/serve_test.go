@@ -1,0 +1,162 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"go.uber.org/goleak"
+
+	"millrace/internal/listen"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// Of the HTTP library: one ends up to ten seconds after its server, one never.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+}
+
+const (
+	maxHead = 4 << 10
+	maxBody = 1 << 10
+)
+
+// served is a server that runs until the test ends.
+type served struct {
+	ln   net.Listener
+	stop context.CancelFunc
+	over chan error // capacity 1
+}
+
+// start runs a Server on a free port of loopback, behind TLS if secure.
+func start(t *testing.T, secure bool, handler fasthttp.RequestHandler, end func() time.Duration) *served {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded, err := listen.New(listen.DefaultConfig(), ln, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &served{ln: guarded, over: make(chan error, 1)}
+	if secure {
+		s.ln = tls.NewListener(guarded, &tls.Config{Certificates: []tls.Certificate{certificate(t)}})
+	}
+	srv := New(&fasthttp.Server{
+		Handler: handler, ReadTimeout: 10 * time.Second, ReadBufferSize: maxHead, MaxRequestBodySize: maxBody,
+	}, func(ctx *fasthttp.RequestCtx, status int, err error) {
+		ctx.Error("refused: "+err.Error(), status)
+	}, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	s.stop = cancel
+	go func() { s.over <- srv.Run(ctx, s.ln, end) }()
+	t.Cleanup(func() {
+		cancel()
+		if err, ok := <-s.over; ok && err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	return s
+}
+
+func hello(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("hello") }
+
+// certificate makes one for 127.0.0.1.
+func certificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Unix(4e9, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func (s *served) dial(t *testing.T, secure bool) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secure {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // so that a fault fails, not hangs
+	return c
+}
+
+// TestRefusalArrives: whoever sends all of what is too much, and reads only then, finds
+// the answer, and the end of the connection after it.
+func TestRefusalArrives(t *testing.T) {
+	const much = 8 << 20
+	post := "POST / HTTP/1.1\r\nHost: x\r\n"
+	for _, c := range []struct {
+		name, head string
+		size       int
+		status     int
+	}{
+		{"a body", post + fmt.Sprintf("Content-Length: %d\r\n\r\n", much), much, 413},
+		{"a body of unknown size", post + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", much), much, 413},
+		{"a head", post + "X-Long: ", much, 431},
+		{"no HTTP", "what is this\r\n\r\n", much, 400},
+	} {
+		for _, secure := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, TLS %v", c.name, secure), func(t *testing.T) {
+				s := start(t, secure, hello, nil)
+				for range 5 {
+					conn := s.dial(t, secure)
+					if _, err := io.WriteString(conn, c.head); err != nil {
+						t.Fatal(err)
+					}
+					if n, err := io.Copy(conn, io.LimitReader(zeros{}, int64(c.size))); err != nil {
+						t.Fatalf("cut off after %d bytes: %v", n, err)
+					}
+					r := bufio.NewReader(conn)
+					res, err := http.ReadResponse(r, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					text, err := io.ReadAll(res.Body)
+					if err != nil || res.StatusCode != c.status || !bytes.HasPrefix(text, []byte("refused: ")) {
+						t.Fatalf("%d %q, %v; want %d", res.StatusCode, text, err, c.status)
+					}
+					if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
+						t.Fatalf("after the answer: %q, %v", rest, err)
+					}
+					_ = conn.Close()
+				}
+			})
+		}
+	}
+}
+
+// zeros is a body.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
+}
