@@ -74,7 +74,7 @@ func (g *gatherer) Figures(time.Time) control.Figures {
 		Load: f.Load, Viewers: max(0, n.viewers()-nodes), Refused: f.Refused, Draining: n.draining.Load(), Full: f.Full, Orders: n.routing.follower.Token(),
 	}
 	for name, a := range n.origin.Arrivals() {
-		if s, ok := n.hub.Lookup(name); ok && a.From != "" {
+		if s, ok := n.hub.Lookup(name); ok && a.From != "" && !a.Pushed {
 			out.Pulled += s.Bitrate()
 		}
 	}
@@ -93,7 +93,7 @@ func (g *gatherer) Streams() []control.Carried {
 		}
 		a, comes := arrivals[s.Name()]
 		out = append(out, control.Carried{
-			Name: s.Name(), Source: !comes, Epoch: s.Epoch(), From: a.From, Bitrate: s.Bitrate(),
+			Name: s.Name(), Source: !comes || a.Source(), Epoch: s.Epoch(), From: a.From, Bitrate: s.Bitrate(),
 			Viewers: max(0, n.hub.Readers(s)-nodes[string(s.Name())]),
 			Delay:   milliseconds(a.Delay),
 		})

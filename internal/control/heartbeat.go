@@ -78,9 +78,9 @@ type Carrying struct {
 // Carried is a stream that a node has.
 type Carried struct {
 	Name    stream.Name `json:"name"`
-	Source  bool        `json:"source,omitempty"`  // it is published here
+	Source  bool        `json:"source,omitempty"`  // it is published here, by an encoder or by another node that pushes it
 	Epoch   int64       `json:"epoch,omitempty"`   // of the publish
-	From    string      `json:"from,omitempty"`    // the node that it is pulled from
+	From    string      `json:"from,omitempty"`    // the node that it is pulled from, or that pushes it here
 	Bitrate int64       `json:"bitrate,omitempty"` // bytes/s
 	Viewers int         `json:"viewers,omitempty"`
 	Delay   float64     `json:"delay,omitempty"` // ms of the last hop

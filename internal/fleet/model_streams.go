@@ -16,7 +16,8 @@ type Streams struct {
 // StreamRow sums up a stream.
 type StreamRow struct {
 	Name    stream.Name `json:"name"`
-	Source  string      `json:"source"` // the node that it is published at; empty: nobody knows
+	Source  string      `json:"source"`           // the node where others find it; empty: nobody knows
+	Ingest  string      `json:"ingest,omitempty"` // the node where its encoder is, if that pushes it to the source
 	Epoch   int64       `json:"epoch"`
 	Since   time.Time   `json:"since,omitzero"` // of the publish, by its epoch
 	Bitrate int64       `json:"bitrate"`        // bytes/s
@@ -30,7 +31,7 @@ type Stream struct {
 	StreamRow
 	Known   bool         `json:"known"`
 	Crosses int          `json:"crosses"` // copies between regions or ISPs
-	Deepest int          `json:"deepest"` // hops from the source
+	Deepest int          `json:"deepest"` // hops from where its encoder is
 	Tree    []StreamNode `json:"tree"`    // by hops and id
 	Events  []Event      `json:"events"`  // of the stream, the newest first
 }
@@ -42,11 +43,12 @@ type StreamNode struct {
 	Datacenter string    `json:"datacenter"`
 	Region     string    `json:"region"`
 	State      NodeState `json:"state"`
-	Upstream   string    `json:"upstream"` // that it pulls it from; empty: the source, or not known
+	Upstream   string    `json:"upstream"` // that it pulls it from, or that pushes it there; empty: an encoder, or not known
 	Source     bool      `json:"source"`
-	Hops       int       `json:"hops"`      // from the source; -1: it does not hang on it
-	HopDelay   float64   `json:"hop_delay"` // ms that media take over the last hop, as the node measured it
-	Delay      float64   `json:"delay"`     // ms of all hops from the source
+	Ingest     bool      `json:"ingest,omitempty"` // its encoder is here, and the node pushes it on
+	Hops       int       `json:"hops"`             // from where its encoder is; -1: it does not hang on that
+	HopDelay   float64   `json:"hop_delay"`        // ms that media take over the last hop, as the node measured it; 0 of a push
+	Delay      float64   `json:"delay"`            // ms of all hops, pushes left out
 	Viewers    int       `json:"viewers"`
 	Downstream int       `json:"downstream"` // nodes that pull it from here
 	Bitrate    int64     `json:"bitrate"`    // bytes/s

@@ -131,6 +131,39 @@ func TestModels(t *testing.T) {
 	})
 }
 
+// TestIngest publishes at an edge, which pushes to the center: the tree begins there.
+func TestIngest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, "r1", memory(t), nil)
+		nodes := spread()
+		center, edge := nodes[0], nodes[5]
+		center.streams[0].From = edge.ID
+		edge.streams = []control.Carried{{Name: "live/show", Epoch: center.streams[0].Epoch, Bitrate: 500_000}}
+		live(t, 5*time.Second, r.Fleet, nodes...)
+		s := r.Stream("live/show")
+		got := []string{}
+		for _, n := range s.Tree {
+			got = append(got, fmt.Sprintf("%s<%s %d %g %d", n.Node, n.Upstream, n.Hops, n.Delay, n.Downstream))
+			if n.Source != (n.Node == center.ID) || n.Ingest != (n.Node == edge.ID) {
+				t.Errorf("%s: source %v, ingest %v", n.Node, n.Source, n.Ingest)
+			}
+		}
+		if want := []string{"edge-b1< 0 0 1", "center-1<edge-b1 1 0 1", "relay-a<center-1 2 12 2", "edge-a1<relay-a 3 32 0", "edge-a2<relay-a 3 37 0"}; !slices.Equal(got, want) {
+			t.Errorf("the tree is %v, want %v", got, want)
+		}
+		if s.Source != center.ID || s.Ingest != edge.ID || s.Copies != 4 || s.Deepest != 3 {
+			t.Errorf("the stream: %+v", s.StreamRow)
+		}
+		if q := r.Streams("edge-b1", 5); q.Matched != 1 || q.Streams[0].Ingest != edge.ID {
+			t.Errorf("search by the ingest node: %+v", q)
+		}
+		// Others still find it at the center.
+		if e := r.ExplainPath("edge-b2", "live/show"); e.Answer.Source != center.ID {
+			t.Errorf("a path: %+v", e.Answer)
+		}
+	})
+}
+
 // TestTreeChanges kills a relay: the tree is without it.
 func TestTreeChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,26 +44,35 @@ func (s *streams) search(query string) []StreamRow {
 	out := []StreamRow{}
 	for name, c := range s.table {
 		source := c.source()
-		if query != "" && !strings.Contains(strings.ToLower(string(name)), query) &&
-			(source == nil || !strings.Contains(strings.ToLower(source.m.id), query)) {
-			continue
+		if has(string(name), query) || source != nil && (has(source.m.id, query) || has(c.ingest(source), query)) {
+			out = append(out, c.row(name, source))
 		}
-		out = append(out, c.row(name, source))
 	}
 	return out
 }
 
-// row sums up a stream. The lock is held.
+func has(s, query string) bool { return strings.Contains(strings.ToLower(s), query) }
+
+// ingest is the node that pushes a stream to its source, from its encoder; empty if that is
+// at the source. The lock is held for reading at least.
+func (c *copies) ingest(source *item) string {
+	if source.from == "" {
+		return ""
+	}
+	return c.find().Ingest()
+}
+
+// row sums up a stream. The lock is held for reading at least.
 func (c *copies) row(name stream.Name, source *item) StreamRow {
 	r := StreamRow{Name: name, Nodes: len(c.list)}
 	if source != nil {
-		r.Source, r.Epoch, r.Bitrate = source.m.id, source.epoch, source.bitrate
+		r.Source, r.Ingest, r.Epoch, r.Bitrate = source.m.id, c.ingest(source), source.epoch, source.bitrate
 		r.Since = sinceOf(source.epoch)
 	}
 	most := int64(0)
 	for _, it := range c.list {
 		r.Viewers += it.viewers
-		if it.from != "" && it != source {
+		if it.from != "" {
 			r.Copies++
 		}
 		most = max(most, it.bitrate)
@@ -92,8 +101,8 @@ func (f *Fleet) Stream(name stream.Name) *Stream {
 		planned[e.Nodes[i].Node] = &e.Nodes[i]
 	}
 	below := map[string]int{}
-	for id, it := range items {
-		if it.from != "" && id != out.Source {
+	for _, it := range items {
+		if it.from != "" {
 			below[it.from]++
 		}
 	}
@@ -104,11 +113,8 @@ func (f *Fleet) Stream(name stream.Name) *Stream {
 		}
 		of := n.identity
 		row := StreamNode{
-			Node: id, Role: of.Role, Datacenter: of.Datacenter, Region: of.Region, State: n.state, Source: id == out.Source, Hops: -1,
-			HopDelay: it.delay, Viewers: it.viewers, Downstream: below[id], Bitrate: it.bitrate, Grade: GradeUnknown, Play: playURL(n, name),
-		}
-		if !row.Source {
-			row.Upstream = it.from
+			Node: id, Role: of.Role, Datacenter: of.Datacenter, Region: of.Region, State: n.state, Upstream: it.from, Source: id == out.Source,
+			Ingest: id == out.Ingest, Hops: -1, HopDelay: it.delay, Viewers: it.viewers, Downstream: below[id], Bitrate: it.bitrate, Grade: GradeUnknown, Play: playURL(n, name),
 		}
 		if t := planned[id]; t != nil {
 			row.Hops, row.Cost, row.Crosses = t.Hops, t.Cost, t.Crosses
@@ -118,7 +124,7 @@ func (f *Fleet) Stream(name stream.Name) *Stream {
 				row.Cost, row.Crosses, row.Grade = hop.Cost, hop.Crosses, gradeOf(hop.Cost, hop.Promised, hop.Measured)
 			}
 		}
-		row.Delay = delayOf(items, id, out.Source)
+		row.Delay = delayOf(items, id)
 		out.Tree = append(out.Tree, row)
 	}
 	slices.SortFunc(out.Tree, func(a, b StreamNode) int {
@@ -146,11 +152,11 @@ func (s *streams) items(name stream.Name, row *StreamRow) map[string]carried {
 // deepest is how many hops are followed at most.
 const deepest = 16
 
-// delayOf adds up the delays of the hops from the source.
-func delayOf(items map[string]carried, id, source string) (ms float64) {
+// delayOf adds up the delays of the hops to a node.
+func delayOf(items map[string]carried, id string) (ms float64) {
 	for range deepest {
 		it, ok := items[id]
-		if !ok || id == source {
+		if !ok {
 			return ms
 		}
 		ms += it.delay

@@ -188,7 +188,6 @@ func (c *copies) find() *plan.Stream {
 	}
 	if source != nil {
 		f.stream.Source, f.stream.Epoch = source.m.id, uint64(max(source.epoch, 0))
-		f.stream.Carriers[source.m.id] = ""
 		if source.bitrate > 0 {
 			f.stream.Bitrate = source.bitrate
 		}

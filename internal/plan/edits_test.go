@@ -155,6 +155,32 @@ func TestExplainStream(t *testing.T) {
 	if e.Copies != 4 || e.Crosses != 1 || e.Deepest != 2 || e.Epoch != 3 || e.Nodes[3].Delay < 20 {
 		t.Errorf("%+v", e)
 	}
+	// Pushed there by the node of its encoder, through another one.
+	n.Streams = StreamMap{"live/a": {Source: "src-tel", Carriers: map[string]string{
+		"src-tel": "south-bgp", "south-bgp": "far-uni", "far-uni": "", "south-tel": "src-tel", "near-uni": "far-uni",
+	}}}
+	f := func(want string) {
+		t.Helper()
+		var got []string
+		for _, m := range NewView(start, n, nil, config()).ExplainStream("live/a").Nodes {
+			got = append(got, fmt.Sprintf("%d %s<%s", m.Hops, m.Node, m.Upstream))
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s", s)
+		}
+	}
+	at, _ := n.Streams.Find("live/a")
+	f("0 far-uni< 1 near-uni<far-uni 1 south-bgp<far-uni 2 src-tel<south-bgp 3 south-tel<src-tel")
+	if at.Ingest() != "far-uni" {
+		t.Errorf("ingest at %q", at.Ingest())
+	}
+	at.Carriers["far-uni"] = "src-tel" // it is told wrong, and no way ends
+	f("0 far-uni<src-tel 1 near-uni<far-uni 1 south-bgp<far-uni 2 src-tel<south-bgp 3 south-tel<src-tel")
+	delete(at.Carriers, "south-bgp") // and one that is not heard
+	f("0 src-tel<south-bgp 1 far-uni<src-tel 1 south-tel<src-tel 2 near-uni<far-uni")
+	if at.Ingest() != "" {
+		t.Errorf("ingest at %q", at.Ingest())
+	}
 	if e = v.ExplainStream("live/b"); e.Known || e.Nodes == nil {
 		t.Errorf("%+v", e)
 	}

@@ -14,7 +14,7 @@ type StreamExplanation struct {
 	Source  string      `json:"source,omitempty"`
 	Epoch   uint64      `json:"epoch,omitempty"`
 	Bitrate int64       `json:"bitrate,omitempty"`
-	Nodes   []TreeNode  `json:"nodes"`   // who carries it, by hops from the source and id
+	Nodes   []TreeNode  `json:"nodes"`   // who carries it, by hops and id
 	Copies  int         `json:"copies"`  // links that carry it
 	Crosses int         `json:"crosses"` // of them, those between regions or ISPs
 	Deepest int         `json:"deepest"` // the most hops
@@ -24,9 +24,9 @@ type StreamExplanation struct {
 type TreeNode struct {
 	Node     string  `json:"node"`
 	Upstream string  `json:"upstream,omitempty"` // empty: it is not known
-	Hops     int     `json:"hops"`               // from the source; -1: it does not hang on it
+	Hops     int     `json:"hops"`               // from where its encoder is; -1: it does not hang on that
 	Cost     float64 `json:"cost"`               // ms of the link, for its quality
-	Delay    float64 `json:"delay"`              // ms of all links from the source
+	Delay    float64 `json:"delay"`              // ms of all links from there
 	Crosses  bool    `json:"crosses"`
 }
 
@@ -41,18 +41,16 @@ func (v *View) ExplainStream(s stream.Name) StreamExplanation {
 		return e
 	}
 	e.Known, e.Source, e.Epoch, e.Bitrate = true, at.Source, at.Epoch, at.Bitrate
+	top := at.top()
 	for id, up := range at.Carriers {
 		n := TreeNode{Node: id, Upstream: up}
-		if id == at.Source {
-			n.Upstream = ""
-		}
 		if n.Upstream != "" {
 			e.Copies++
 			if n.Cost, _, n.Crosses = v.hop(n.Upstream, id); n.Crosses {
 				e.Crosses++
 			}
 		}
-		n.Hops, n.Delay = v.depth(at, id)
+		n.Hops, n.Delay = v.depth(at, top, id)
 		e.Deepest = max(e.Deepest, n.Hops)
 		e.Nodes = append(e.Nodes, n)
 	}
@@ -73,10 +71,33 @@ func (v *View) hop(from, to string) (cost, delay float64, crosses bool) {
 	return parts.quality(), parts.Delay, v.crosses(a, b)
 }
 
-// depth follows a stream from a node to the source.
-func (v *View) depth(at *Stream, id string) (hops int, delay float64) {
-	for ; hops <= maxHops; hops++ {
-		if id == at.Source {
+// Ingest is the node where the encoder of a stream is, if that pushes it to the source;
+// else, and when that is not known, it is empty.
+func (s *Stream) Ingest() string {
+	if top := s.top(); top != s.Source {
+		return top
+	}
+	return ""
+}
+
+// top follows the pushes from the source up to the node where the encoder is, as far as
+// they are known.
+func (s *Stream) top() string {
+	at := s.Source
+	for range maxHops {
+		up := s.Carriers[at]
+		if _, carries := s.Carriers[up]; !carries || up == s.Source {
+			break
+		}
+		at = up
+	}
+	return at
+}
+
+// depth follows a stream from a node to the top.
+func (v *View) depth(at *Stream, top, id string) (hops int, delay float64) {
+	for ; hops <= 2*maxHops; hops++ { // a push may have as many as the pulls below it
+		if id == top {
 			return hops, delay
 		}
 		up := at.Carriers[id]

@@ -53,8 +53,8 @@ type Stream struct {
 	Source  string // the node that its publisher is at, by the newest epoch; empty: nobody knows
 	Epoch   uint64
 	Bitrate int64 // bytes/s
-	// Carriers are the nodes that have it, and where each pulls it from; empty at the
-	// source, and where it is not known.
+	// Carriers are the nodes that have it, and where each pulls it from; empty where it is
+	// not known. That of the source is the node that pushes it there; empty for an encoder.
 	Carriers map[string]string
 }
 

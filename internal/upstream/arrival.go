@@ -8,13 +8,17 @@ import (
 
 // Arrival is how a stream comes to this node.
 type Arrival struct {
-	From  string        // the node that it is pulled from; empty for a publish of this node
-	Delay time.Duration // of that hop
-	Away  bool          // a publish of this node that is pushed to a center, where others find it
+	From   string        // the node that it is pulled from, or that pushes it here; empty for an encoder
+	Delay  time.Duration // of that hop, as far as it is measured: that of a push is not
+	Pushed bool          // From pushes it here
+	Away   bool          // a publish of this node that is pushed to a center, where others find it
 }
 
-// Arrivals returns how the streams come here that are pulled, looked for or pushed on.
-// What is not among them is published here.
+// Source reports whether others find the stream here.
+func (a Arrival) Source() bool { return a.Pushed && !a.Away }
+
+// Arrivals returns how the streams come here that are pulled, looked for or pushed, here or
+// on. What is not among them is published here by an encoder.
 func (o *Origin) Arrivals() map[stream.Name]Arrival {
 	out := make(map[stream.Name]Arrival)
 	o.mu.Lock()
@@ -29,8 +33,11 @@ func (o *Origin) Arrivals() map[stream.Name]Arrival {
 	o.inletsMu.Lock()
 	defer o.inletsMu.Unlock()
 	for n, in := range o.inlets {
-		if in.away.Load() {
-			out[n] = Arrival{Away: true}
+		in.mu.Lock()
+		a := Arrival{From: in.by, Pushed: in.by != "", Away: in.away.Load()}
+		in.mu.Unlock()
+		if a.Pushed || a.Away {
+			out[n] = a
 		}
 	}
 	return out

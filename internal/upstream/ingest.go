@@ -102,6 +102,7 @@ type inlet struct {
 
 	// Guarded by mu.
 	mu      sync.Mutex
+	by      string            // the node that pushes it; empty for an encoder
 	splicer *failover.Splicer // nil for a publisher of this node
 	clock   clockName
 	out     []flv.Tag
@@ -127,7 +128,7 @@ func (o *Origin) inlet(now time.Time, m auth.Mark, by *session.Session, pushed b
 	if old != nil && old.owner == m.Owner && pushed && old.pub.Reason() == session.None {
 		switch {
 		case old.epoch == m.Epoch:
-			return old.take(now, true), nil
+			return old.take(now, m.Node, true), nil
 		case old.epoch > m.Epoch:
 			return nil, stream.ErrBusy
 		}
@@ -152,7 +153,7 @@ func (o *Origin) inlet(now time.Time, m auth.Mark, by *session.Session, pushed b
 	if old != nil {
 		old.leave(session.Displaced)
 	}
-	return in.take(now, same), nil
+	return in.take(now, m.Node, same), nil
 }
 
 // leave takes the inlet from its holder.
@@ -165,16 +166,16 @@ func (in *inlet) leave(r session.Reason) {
 	}
 }
 
-// take makes a new connection the holder. sameClock says that what came before is on its
-// clock.
-func (in *inlet) take(now time.Time, sameClock bool) *inletFeed {
+// take makes a new connection the holder, of a node unless it is an encoder's. sameClock
+// says that what came before is on its clock.
+func (in *inlet) take(now time.Time, by string, sameClock bool) *inletFeed {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if old := in.holder; old != nil {
 		old.lose(session.Displaced)
 	}
 	f := &inletFeed{in: in, done: make(chan struct{})}
-	in.holder = f
+	in.holder, in.by = f, by
 	if in.splicer != nil {
 		in.out = in.splicer.Join(now, nil, sameClock, in.out[:0])
 	}

@@ -118,7 +118,7 @@ func TestPush(t *testing.T) {
 	if e, c := edge.attach("live/a"), center.attach("live/a"); e.s.Epoch() != c.s.Epoch() {
 		t.Errorf("epoch %d at the edge, %d at the center", e.s.Epoch(), c.s.Epoch())
 	}
-	if e, c := edge.origin.Arrivals(), center.origin.Arrivals(); !e["live/a"].Away || len(e) != 1 || len(c) != 0 {
+	if e, c := edge.origin.Arrivals(), center.origin.Arrivals(); e["live/a"] != (Arrival{Away: true}) || len(e) != 1 || c["live/a"] != (Arrival{From: "edge", Pushed: true}) || len(c) != 1 {
 		t.Errorf("arrivals %v at the edge, %v at the center", e, c)
 	}
 	c.stop()

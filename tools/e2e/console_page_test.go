@@ -59,7 +59,8 @@ func TestConsoleIsBuilt(t *testing.T) {
 var onlooker = cluster.Operator{Name: "ben", Password: "ben only looks", Role: console.Reader}
 
 // consoleNetwork is a center, two relays in datacenters of their own, of which relay-1 is
-// nearer, an edge with a stream that browsers play, and who sends clients there.
+// nearer, an edge with a stream that browsers play, one that is published there, and who
+// sends clients there.
 func consoleNetwork(t *testing.T) cluster.Topology {
 	t.Helper()
 	top, err := cluster.Read(strings.NewReader(`
@@ -69,7 +70,7 @@ nodes:
   - {id: center-1, role: center, region: core, datacenter: core}
   - {id: relay-1, role: relay, region: north, datacenter: north, upstreams: [center-1]}
   - {id: relay-2, role: relay, region: east, datacenter: east, upstreams: [center-1]}
-  - {id: edge-1, role: edge, region: city, datacenter: city, upstreams: [relay-1, relay-2]}
+  - {id: edge-1, role: edge, region: city, datacenter: city, upstreams: [relay-1, relay-2], centers: [center-1]}
 regions:
   - {name: core, near: {north: 5, east: 5, city: 150}}
   - {name: north, near: {city: 5, east: 10}}
@@ -88,6 +89,7 @@ links:
   - {from: "relay-*", to: center-1, delay: 5ms}
 streams:
   - {name: live/demo, source: clip, at: [center-1]}
+  - {name: live/away, source: clip, at: [edge-1]}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -99,11 +101,13 @@ streams:
 // what must hold.
 func TestConsolePage(t *testing.T) {
 	node, chromium, web := Program(t, "node"), Program(t, "chromium"), npm(t)
-	const stream = "live/demo"
+	const stream, pushed = "live/demo", "live/away"
 	s := startSystem(t, consoleNetwork(t))
 	s.awaitPlan(t, "router-1")
 	s.awaitStreams(t, stream, "edge-1")
+	s.awaitStreams(t, pushed, "relay-2")
 	watching := s.view(t, stream, time.Hour, "edge-1")
+	s.view(t, pushed, time.Hour, "relay-2")
 
 	pictures := filepath.Join(os.TempDir(), "millrace-console")
 	if err := os.MkdirAll(pictures, 0o755); err != nil {
@@ -113,7 +117,7 @@ func TestConsolePage(t *testing.T) {
 		return map[string]string{"name": o.Name, "password": o.Password}
 	}
 	given, err := json.Marshal(map[string]any{
-		"base": "http://" + s.Ports("router-1").HTTP, "stream": stream, "chromium": chromium, "pictures": pictures,
+		"base": "http://" + s.Ports("router-1").HTTP, "stream": stream, "pushed": pushed, "chromium": chromium, "pictures": pictures,
 		"operator": user(operator), "guest": user(onlooker), "patience": patience.Milliseconds(),
 	})
 	if err != nil {

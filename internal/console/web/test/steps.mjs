@@ -1,6 +1,7 @@
 // What holds of the console, in the order in which it is tried: later steps go on from
 // where earlier ones left the page. The network: center-1, relay-1 (the nearer one) and
 // relay-2 each in a datacenter of its own, edge-1, which has viewers of given.stream.
+// given.pushed is published at edge-1 and watched at relay-2.
 
 const row = (node) => `tr[data-node="${node}"]`;
 const upstream = (page, node) => page.locator(`${row(node)} td[data-label=From]`).innerText();
@@ -158,6 +159,18 @@ export const steps = {
     await page.click("button:has-text('Play')");
     await until("pictures", () => page.evaluate(() => document.querySelector("video")?.getVideoPlaybackQuality().totalVideoFrames > 10 && document.querySelector("video").currentTime > 0.5));
     await page.click('[aria-label="Close the player"]');
+  },
+
+  async "a stream that is published at an edge begins there, and goes by its center"({page, given, want, picture}) {
+    await page.goto(`${given.base}/streams?name=${given.pushed}`);
+    await page.waitForSelector('.branch[data-node="center-1"][data-upstream="edge-1"]');
+    const tree = page.locator("[role=tree] .branch");
+    want("the way from the encoder on", await tree.evaluateAll((list) => list.map((b) => `${b.ariaLevel} ${b.dataset.node}`)), ["1 edge-1", "2 center-1", "3 relay-2"]);
+    want("where the encoder is", await tree.nth(0).locator(".tag").innerText(), "ingest");
+    want("where others find it", await tree.nth(1).locator(".tag").first().innerText(), "source");
+    want("nodes beside the tree", await page.locator(".loose").count(), 0);
+    await page.waitForSelector(`.stream-rows a[aria-current] >> text=from edge-1`);
+    await picture(page, "ingest");
   },
 
   async "all pages fit a phone and a desk, in light and dark"({page, given, open, want, picture}) {

@@ -13,6 +13,7 @@ export interface Carried {
 export interface StreamRow {
   name: string;
   source: string;
+  ingest?: string;
   epoch: number;
   since?: string;
   bitrate: number;
@@ -43,6 +44,7 @@ export interface StreamNode {
   state: State;
   upstream: string;
   source: boolean;
+  ingest?: boolean;
   hops: number;
   hop_delay: number;
   delay: number;

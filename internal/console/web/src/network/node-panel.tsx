@@ -120,7 +120,7 @@ function About({n}: {n: Node}) {
                 <a class="clip" href={address("streams", {name: s.name})} onClick={follow}>
                   {s.name}
                 </a>
-                <span class="soft small">{s.source ? "published here" : `${ms(s.delay)} from ${s.from || "elsewhere"}`}</span>
+                <span class="soft small">{s.source ? (s.from ? `pushed here by ${s.from}` : "published here") : s.from ? `${ms(s.delay)} from ${s.from}` : "pulled from nobody"}</span>
                 <span class="num small">{many(s.viewers, "viewer")}</span>
               </li>
             ))}

@@ -59,7 +59,7 @@ export function StreamsPage() {
         </div>
       ) : (
         <section class="card not-narrow">
-          <Empty title="Choose a stream">Its tree shows who pulls it from whom, how late it is at each hop, and who watches.</Empty>
+          <Empty title="Choose a stream">Its tree shows who has it from whom, how late it is at each hop, and who watches.</Empty>
         </section>
       )}
     </div>
@@ -74,7 +74,7 @@ function StreamLine({s, find, chosen}: {s: StreamRow; find: string; chosen: bool
         <Icon name="viewers" label="viewers" /> {count(s.viewers)}
       </span>
       <span class="soft small clip">
-        {s.source ? `from ${s.source}` : <span class="is-warn">source not known</span>}
+        {s.source ? `from ${s.ingest ?? s.source}` : <span class="is-warn">source not known</span>}
         {isTime(s.since) && ` · ${span((now() - Date.parse(s.since)) / 1000)}`}
       </span>
       <span class="num soft small">

@@ -61,7 +61,7 @@ export function StreamView({name}: {name: string}) {
       {play && <Player name={s.name} edges={edges} from={play} choose={setPlay} close={() => setPlay(undefined)} />}
       <section class="card" aria-label="Tree">
         <div class="head">
-          <h2 class="grow">Who pulls it from whom</h2>
+          <h2 class="grow">Who has it from whom</h2>
           <span class="soft small">{many(s.nodes, "node")}</span>
         </div>
         <Tree name={s.name} tree={tree} onPlay={(n) => setPlay(n.node)} />
@@ -117,7 +117,13 @@ function Hops({tree}: {tree: StreamNode[]}) {
               <i style={{width: (100 * worst) / scale + "%"}} />
             </span>
             <span class="num">
-              {ms(delays[Math.floor(delays.length / 2)])} <span class="soft">each, {ms(worst)} in all</span>
+              {worst ? (
+                <>
+                  {ms(delays[Math.floor(delays.length / 2)])} <span class="soft">each, {ms(worst)} in all</span>
+                </>
+              ) : (
+                <span class="soft">{nodes.some((n) => n.source) ? "pushed, not measured" : "not measured"}</span>
+              )}
             </span>
           </li>
         );

@@ -1,4 +1,5 @@
-// The tree of a stream, from its source down. What has just changed shines for a while,
+// The tree of a stream, from where its encoder is down: that is the source, or a node that
+// pushes it there. What has just changed shines for a while,
 // so that a switch is seen as it happens.
 import {useEffect, useRef, useState} from "preact/hooks";
 import {count, ms, order} from "../lib/format";
@@ -62,7 +63,16 @@ function Line({name, b, fresh, onPlay}: {name: string; b: Branch; fresh: boolean
         <a class="tree-name" href={address("network", {node: n.node})} onClick={follow}>
           {n.node}
         </a>
-        {n.source ? <Tag level="accent">source</Tag> : null}
+        {n.ingest && (
+          <Tag level="accent" title="Its encoder publishes here, and the node pushes it on">
+            ingest
+          </Tag>
+        )}
+        {n.source && (
+          <Tag level="accent" title="Other nodes find it here">
+            source
+          </Tag>
+        )}
         {n.state !== "up" && <Tag level={n.state === "down" ? "bad" : "warn"}>{states[n.state]}</Tag>}
         <span class="soft small clip">{[n.role, n.datacenter].filter(Boolean).join(" · ")}</span>
       </span>
@@ -70,7 +80,7 @@ function Line({name, b, fresh, onPlay}: {name: string; b: Branch; fresh: boolean
         {n.upstream && (
           <>
             <Tag level={levels[n.grade]} title={`The link from ${n.upstream} costs ${ms(n.cost)}`}>
-              {ms(n.hop_delay)}
+              {n.hop_delay ? ms(n.hop_delay) : n.source ? "pushed" : "–"}
             </Tag>
             {n.crosses && (
               <span class="soft" title="between regions or ISPs">
@@ -80,7 +90,7 @@ function Line({name, b, fresh, onPlay}: {name: string; b: Branch; fresh: boolean
           </>
         )}
       </span>
-      <span class="num tree-delay">{n.source ? "" : n.hops < 0 ? "–" : ms(n.delay)}</span>
+      <span class="num tree-delay">{n.source || n.hops === 0 ? "" : n.hops < 0 ? "–" : ms(n.delay)}</span>
       <span class="num tree-viewers">
         {n.viewers > 0 && (
           <>
@@ -89,9 +99,11 @@ function Line({name, b, fresh, onPlay}: {name: string; b: Branch; fresh: boolean
         )}
       </span>
       <span class="tree-play">
-        <button class={"round tiny" + (why ? " on" : "")} aria-expanded={why} aria-label={`Why ${n.node} pulls from there`} title="Why from there" onClick={() => setWhy(!why)}>
-          <Icon name="info" />
-        </button>
+        {!n.source && !n.ingest && (
+          <button class={"round tiny" + (why ? " on" : "")} aria-expanded={why} aria-label={`Why ${n.node} pulls from there`} title="Why from there" onClick={() => setWhy(!why)}>
+            <Icon name="info" />
+          </button>
+        )}
         {n.play && (
           <button class="round tiny" aria-label={`Play from ${n.node}`} title={`Play from ${n.node}`} onClick={() => onPlay(n)}>
             <Icon name="play" />
@@ -110,7 +122,7 @@ function grow(tree: StreamNode[]): {branches: Branch[]; loose: StreamNode[]} {
   const below = new Map<string, StreamNode[]>();
   const hanging = tree.filter((n) => n.hops >= 0);
   for (const n of hanging) {
-    if (!n.upstream || n.source) continue;
+    if (n.hops === 0) continue;
     const list = below.get(n.upstream);
     if (list) list.push(n);
     else below.set(n.upstream, [n]);
