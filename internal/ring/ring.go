@@ -3,9 +3,8 @@
 // chosen.
 //
 // Inputs are the name of the stream and the members that are alive, with their
-// weights and, where they are known, their loads. Nothing else counts: not the order
-// of the members, no clock, no chance. So all who see the same members agree without
-// asking one another.
+// weights. Nothing else counts: not the order of the members, no clock, no chance. So all
+// who see the same members agree without asking one another.
 //
 // # Decision
 //
@@ -16,20 +15,17 @@
 //
 // # Load
 //
-// A hash spreads names, not bytes. So a member is passed over while it is over its
-// bound, which is
+// A hash spreads names, not bytes. So a member has a [Bound] of what it should send:
 //
 //	Slack + Balance × (load of all) × (its weight) / (weight of all)
 //
-// and its Capacity if it has one. Passed over means ranked behind those who are not,
-// never taken out: when all are over, the order is again that of the scores. Who
-// carries the stream already is never passed over, whatever its load: load alone
-// moves no stream. One that went to the runner-up comes back once, when the first
-// choice is below its bound again, and then stays.
+// and its Capacity if that is less. One that is [Over] it brings nothing new in for
+// others until it is below [Return] of it. Members that are over are ranked behind those
+// that are not, never taken out: when all are over, the order is again that of the scores.
 //
-// Loads that are seen differently on two nodes can make them disagree about a stream
-// that nobody carries yet: it comes in twice until they see that one carries it. Who
-// knows no loads leaves them 0, which passes over nobody.
+// Loads are seen differently on each node. So each member judges itself alone, and the
+// first choice of a stream alone decides who has it instead, and tells whoever asks:
+// package upstream says how. Who asks it ranks by the scores, without Over.
 //
 // # Invariants
 //
@@ -55,6 +51,9 @@ const (
 	// Slack is how much, in bytes/s, does not count: four streams of 2 Mbit/s. With
 	// less to do, who has the only stream would be over its share.
 	Slack = 1 << 20
+	// Return is the part of its bound below which a member that was over it is not any
+	// more. What it then takes back must not bring it over its bound again at once.
+	Return = 0.8
 )
 
 // Member is a node that can own streams. The ids of members differ.
@@ -62,19 +61,46 @@ type Member struct {
 	ID     string
 	Weight float64 // share of the streams; one of 0, or less, owns none
 	// Load is what it sends, in bytes/s; Capacity is what it can send, 0 for no bound.
+	// Only [Bound] and [Over] look at them.
 	Load     float64
 	Capacity float64
-	// Carries says that it carries the stream in question already.
-	Carries bool
+	// Over says that it is over its bound.
+	Over bool
+}
+
+// Bound returns how much m should send, in bytes/s, beside all members, m among them,
+// whose loads are known. It is infinite for one that owns nothing.
+func Bound(m Member, all []Member) float64 {
+	bound := math.Inf(1)
+	if !m.usable() {
+		return bound
+	}
+	t := sum(all)
+	if share := Slack + Balance*t.load*(m.Weight/t.weight); share >= 0 { // else it makes no sense
+		bound = share
+	}
+	if m.Capacity > 0 {
+		bound = min(bound, m.Capacity)
+	}
+	return bound
+}
+
+// Over reports whether m is over its bound now, where m.Over says whether it was so far.
+func Over(m Member, all []Member) bool {
+	bound := Bound(m, all)
+	if m.Over {
+		bound *= Return
+	}
+	return m.Load >= bound
 }
 
 // Owners returns the id of the member that owns n and of the one that would without
 // it. They are empty where there are not so many members.
 func Owners(n stream.Name, members []Member) (owner, runnerUp string) {
-	h, all := xxhash.Sum64String(string(n)), sum(members)
+	h := xxhash.Sum64String(string(n))
 	var first, second place
 	for i := range members {
-		p, ok := all.place(h, &members[i])
+		p, ok := placeOf(h, &members[i])
 		switch {
 		case !ok:
 		case p.before(first):
@@ -89,10 +115,10 @@ func Owners(n stream.Name, members []Member) (owner, runnerUp string) {
 // Rank returns the ids of all members that can own n, the owner first, the runner-up
 // second.
 func Rank(n stream.Name, members []Member) []string {
-	h, all := xxhash.Sum64String(string(n)), sum(members)
+	h := xxhash.Sum64String(string(n))
 	places := make([]place, 0, len(members))
 	for i := range members {
-		if p, ok := all.place(h, &members[i]); ok {
+		if p, ok := placeOf(h, &members[i]); ok {
 			places = append(places, p)
 		}
 	}
@@ -127,32 +153,11 @@ func sum(members []Member) (t totals) {
 
 func (m *Member) usable() bool { return m.Weight > 0 && m.ID != "" }
 
-// passed says why a member is passed over: the higher, the later it comes.
-type passed uint8
-
-const (
-	fits passed = iota
-	overShare
-	overCapacity
-)
-
-func (t totals) passed(m *Member) passed {
-	switch {
-	case m.Carries:
-		return fits
-	case m.Capacity > 0 && m.Load >= m.Capacity:
-		return overCapacity
-	case m.Load > Slack+Balance*t.load*m.Weight/t.weight:
-		return overShare
-	}
-	return fits
-}
-
 // place is where a member stands for one stream. The zero place is that of nobody.
 type place struct {
-	id     string
-	passed passed
-	score  float64
+	id    string
+	over  bool
+	score float64
 }
 
 // before reports whether a comes before b. No two places are equal: ids differ.
@@ -160,25 +165,25 @@ func (a place) before(b place) bool {
 	switch {
 	case b.id == "":
 		return a.id != ""
-	case a.passed != b.passed:
-		return a.passed < b.passed
+	case a.over != b.over:
+		return b.over
 	case a.score != b.score:
 		return a.score > b.score
 	}
 	return strings.Compare(a.id, b.id) < 0
 }
 
-// place draws the score of m for the stream with hash h. With u evenly distributed
+// placeOf draws the score of m for the stream with hash h. With u evenly distributed
 // over (0, 1), the highest of all weight/-ln(u) belongs to each member as often as
 // its weight says.
-func (t totals) place(h uint64, m *Member) (place, bool) {
+func placeOf(h uint64, m *Member) (place, bool) {
 	if !m.usable() {
 		return place{}, false
 	}
 	const bits = 53 // of a float64
 	x := mix(h ^ xxhash.Sum64String(m.ID))
 	u := (float64(x>>(64-bits)) + 0.5) / (1 << bits)
-	return place{id: m.ID, passed: t.passed(m), score: m.Weight / -math.Log(u)}, true
+	return place{id: m.ID, over: m.Over, score: m.Weight / -math.Log(u)}, true
 }
 
 // mix makes each bit of the result depend on each bit of x (the finalizer of
