@@ -74,11 +74,12 @@ func loadFiles(root fs.FS) (map[string]*file, error) {
 }
 
 // file answers with a part of the page, and with the page itself for all paths that
-// name none: it shows what they mean.
+// name none: it shows what they mean. Only what looks like a part is not there: it is of
+// another version of the page, or browsers and others ask for it by themselves.
 func (c *Console) file(ctx *fasthttp.RequestCtx, path string) {
 	f := c.files[path]
 	if f == nil {
-		if strings.HasPrefix(path, "/assets/") { // of another version of the page
+		if strings.HasPrefix(path, "/assets/") || strings.LastIndexByte(path, '/') == 0 && strings.Contains(path, ".") {
 			ctx.Error("no such part of the console: load the page again\n", fasthttp.StatusNotFound)
 			guardHeaders(ctx, pagePolicy)
 			return

@@ -36,6 +36,18 @@ func TestPage(t *testing.T) {
 	f("/assets/pic-ABCDEF.webp", 200, "application/octet-stream", forever, "\x01\x02\x03")
 	f("/assets/main-OLDONE.js", 404, "text/plain; charset=utf-8", "", "no such part")
 	f("/../../etc/passwd", 200, html, "no-cache", "<!doctype html>")
+	for _, address := range []string{
+		"/network/nodes/edge-1.example", "/network/links/relay-1/edge-1", "/plan/nodes/edge-1", "/plan/history", "/streams/live/show.flv", "/streams/live/a%2Fb%3F%23%25",
+		"/streams/assets/x", "/events?kind=switch&node=edge-1", "/scheduling?domain=play.example&ip=192.0.2.1", "/documents/coverage", "/nothing", "/%00",
+	} {
+		f(address, 200, html, "no-cache", "<!doctype html>")
+	}
+	for _, address := range []string{"/favicon.ico", "/robots.txt", "/.env", "/console-OLDONE.js"} {
+		f(address, 404, "text/plain; charset=utf-8", "", "no such part")
+	}
+	if a := b.ask("GET", "/api/streams/live/show", ""); a.status != 404 || a.head.Get("Content-Type") != "application/json" {
+		t.Errorf("an unknown path of the API: %d %v", a.status, a.head)
+	}
 
 	a := b.ask("GET", "/assets/main-ABCDEF.js", "", "Accept-Encoding", "gzip")
 	if r, err := gzip.NewReader(strings.NewReader(a.body)); err != nil || a.head.Get("Content-Encoding") != "gzip" {

@@ -15,8 +15,9 @@ import {NetworkPage} from "./network/page";
 import {PlanPage} from "./plan/page";
 import {SchedulingPage} from "./scheduling/page";
 import {StreamsPage} from "./streams/page";
-import {Empty, Failed, Wait, signs} from "./ui/basic";
+import {Failed, Wait, signs} from "./ui/basic";
 import {Icon, type IconName} from "./ui/icon";
+import {Nowhere} from "./ui/nowhere";
 
 const pages: {name: string; title: string; icon: IconName; page: ComponentType}[] = [
   {name: "network", title: "Network", icon: "network", page: NetworkPage},
@@ -67,7 +68,7 @@ function Shell() {
         <h1>{title}</h1>
         <nav class="nav" aria-label="Pages">
           {pages.map((p) => (
-            <a key={p.name} href={address(p.name)} aria-current={p.name === page ? "page" : undefined} onClick={follow}>
+            <a key={p.name} href={address([p.name])} aria-current={p.name === page ? "page" : undefined} onClick={follow}>
               <Icon name={p.icon} />
               {p.title}
             </a>
@@ -84,9 +85,7 @@ function Shell() {
         {Page ? (
           <Page />
         ) : (
-          <Empty title="Nothing is here">
-            No page has this address. <a href="/network" onClick={follow}>Go to the network.</a>
-          </Empty>
+          <Nowhere />
         )}
       </main>
     </>

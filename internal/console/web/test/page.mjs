@@ -36,8 +36,8 @@ async function open(options = {}) {
   return page;
 }
 
-async function logIn(page, who) {
-  await page.goto(given.base + "/");
+async function logIn(page, who, at = "/") {
+  await page.goto(given.base + at);
   await page.fill("[name=name]", who.name);
   await page.fill("[name=password]", who.password);
   await page.click("form button");

@@ -16,8 +16,8 @@ async function change({page}, comment) {
   await page.waitForSelector(".dialog", {state: "detached"});
 }
 
-const plan = async ({page, given}, query = "") => {
-  await page.goto(`${given.base}/plan${query}`);
+const plan = async ({page, given}, at = "") => {
+  await page.goto(`${given.base}/plan${at}`);
   await page.waitForSelector(row("edge-1"));
 };
 
@@ -44,20 +44,20 @@ export const steps = {
     await until("the edge has the focus", () => page.evaluate(() => document.activeElement.dataset.key === "edge-1"));
     await page.keyboard.press("Enter");
     await page.waitForSelector(".panel .choices");
-    want("the address", new URL(page.url()).searchParams.get("node"), "edge-1");
+    want("the address", new URL(page.url()).pathname, "/network/nodes/edge-1");
     await page.keyboard.press("Escape");
     await page.waitForSelector(".panel", {state: "detached"});
     await until("the focus is back", () => page.evaluate(() => document.activeElement.dataset.key === "edge-1"));
   },
 
   async "a link shows its figures and trend"({page, given}) {
-    await page.goto(given.base + "/network?link=relay-1%3Eedge-1");
+    await page.goto(given.base + "/network/links/relay-1/edge-1");
     await page.waitForSelector(".panel .chart canvas");
     await page.waitForSelector(".panel >> text=What the cost is made of");
   },
 
   async "a price is tried, and holds"(t) {
-    await plan(t, "?node=relay-2");
+    await plan(t, "/nodes/relay-2");
     await t.page.locator(".panel").getByLabel("Price per GB").fill("0.01");
     await t.page.keyboard.press("Tab");
     await change(t, "it sent a bill");
@@ -66,7 +66,7 @@ export const steps = {
 
   async "an upstream is pinned after a preview, and the node follows"(t) {
     const {page, given, until, want, picture} = t;
-    await plan(t, "?node=edge-1");
+    await plan(t, "/nodes/edge-1");
     want("first upstream", await upstream(page, "edge-1"), "relay-1");
     await page.click('[aria-label="Pin relay-2 first"]');
     await page.click(".draft .primary");
@@ -79,7 +79,7 @@ export const steps = {
     await page.keyboard.press("Escape");
     await change(t, "relay-1 is being moved");
     await until("the plan", async () => (await upstream(page, "edge-1")) === "relay-2" && (await follows(page, "edge-1")));
-    await page.goto(`${given.base}/streams?name=${given.stream}`);
+    await page.goto(`${given.base}/streams/${given.stream}`);
     await page.waitForSelector('.branch[data-node="edge-1"][data-upstream="relay-2"]');
   },
 
@@ -94,7 +94,7 @@ export const steps = {
     await page.waitForSelector(".versions li >> text=Version 3");
     await plan(t);
     await until("the plan", async () => (await upstream(page, "edge-1")) === "relay-1" && (await follows(page, "edge-1")));
-    await page.goto(`${given.base}/streams?name=${given.stream}`);
+    await page.goto(`${given.base}/streams/${given.stream}`);
     await page.waitForSelector('.branch[data-node="edge-1"]:not([data-upstream="relay-2"])');
   },
 
@@ -119,7 +119,7 @@ export const steps = {
     const page = await open();
     await logIn(page, given.guest);
     await page.waitForSelector('[data-line="live"]');
-    await page.goto(given.base + "/plan?node=edge-1");
+    await page.goto(given.base + "/plan/nodes/edge-1");
     await page.waitForSelector(".panel .steer");
     want("buttons to pin", await page.locator('[aria-label^="Pin "]').count(), 0);
     const got = await page.evaluate(async () => {
@@ -132,7 +132,7 @@ export const steps = {
   },
 
   async "a document is checked, compared and saved"({page, given}) {
-    await page.goto(given.base + "/documents?key=coverage");
+    await page.goto(given.base + "/documents/coverage");
     const text = await page.locator("#text").inputValue();
     await page.fill("#text", text + "nonsense\n");
     await page.waitForSelector(".notice.is-bad");
@@ -154,15 +154,54 @@ export const steps = {
     await page.waitForSelector(".rules >> text=coverage");
   },
 
+  async "every view has an address that can be passed on, also to who has to log in first"({given, open, logIn, want}) {
+    const page = await open();
+    const there = {
+      [`/streams/${given.stream}`]: `.branch[data-node="edge-1"]`,
+      "/network/nodes/edge-1": ".panel h1 >> text=edge-1",
+      "/network/links/relay-1/edge-1": ".panel >> text=What the cost is made of",
+      "/plan/nodes/edge-1": ".panel .steer",
+      "/plan/history": ".versions",
+      "/events?kind=edit": '.event[data-kind="edit"]',
+      "/scheduling?ip=203.0.113.7&stream=live%2Fdemo": ".answer .rules >> text=coverage",
+      "/documents/coverage": "#text",
+      // and what is not there
+      "/streams/live/nobody": "text=live/nobody is not live",
+      "/network/nodes/nobody": ".panel >> text=No such node",
+      "/network/links/nobody/edge-1": ".panel >> text=No such link",
+      "/plan/nodes/nobody": ".panel >> text=No such node",
+      "/scheduling?domain=nobody.test": "text=The domain nobody.test is not served",
+      "/events?kind=nothing": "text=No event matches",
+      "/documents/nothing": "text=No page has this address",
+      "/network/nothing": "text=No page has this address",
+      "/nothing/%zz": "text=No page has this address",
+    };
+    const [first] = Object.keys(there);
+    await logIn(page, given.guest, first);
+    for (const [address, what] of Object.entries(there)) {
+      if (address !== first) await page.goto(given.base + address);
+      await page.waitForSelector(what).catch(() => {
+        throw new Error(`${address} does not show ${what}`);
+      });
+      want("the address", page.url(), given.base + address);
+    }
+    await page.goto(given.base + first);
+    await page.click(".tree-name >> text=edge-1");
+    await page.waitForSelector(".panel h1 >> text=edge-1");
+    await page.goBack();
+    await page.waitForSelector(there[first]);
+    await page.context().close();
+  },
+
   async "the stream plays"({page, given, until}) {
-    await page.goto(`${given.base}/streams?name=${given.stream}`);
+    await page.goto(`${given.base}/streams/${given.stream}`);
     await page.click("button:has-text('Play')");
     await until("pictures", () => page.evaluate(() => document.querySelector("video")?.getVideoPlaybackQuality().totalVideoFrames > 10 && document.querySelector("video").currentTime > 0.5));
     await page.click('[aria-label="Close the player"]');
   },
 
   async "a stream that is published at an edge begins there, and goes by its center"({page, given, want, picture}) {
-    await page.goto(`${given.base}/streams?name=${given.pushed}`);
+    await page.goto(`${given.base}/streams/${given.pushed}`);
     await page.waitForSelector('.branch[data-node="center-1"][data-upstream="edge-1"]');
     const tree = page.locator("[role=tree] .branch");
     want("the way from the encoder on", await tree.evaluateAll((list) => list.map((b) => `${b.ariaLevel} ${b.dataset.node}`)), ["1 edge-1", "2 center-1", "3 relay-2"]);
@@ -179,8 +218,8 @@ export const steps = {
       for (const colorScheme of ["light", "dark"]) {
         const other = await open({viewport: {width, height}, colorScheme, storageState: state});
         for (const [name, at, there] of [
-          ["network", "/network", ".node"], ["node", "/network?node=edge-1", ".panel .chart canvas"], ["plan", "/plan", ".pools tbody tr"], ["steer", "/plan?node=edge-1", ".panel .steer"],
-          ["stream", `/streams?name=${given.stream}`, ".branch"], ["scheduling", "/scheduling", ".places tbody tr"], ["events", "/events", ".event"], ["documents", "/documents", "#text"],
+          ["network", "/network", ".node"], ["node", "/network/nodes/edge-1", ".panel .chart canvas"], ["plan", "/plan", ".pools tbody tr"], ["steer", "/plan/nodes/edge-1", ".panel .steer"],
+          ["stream", `/streams/${given.stream}`, ".branch"], ["scheduling", "/scheduling", ".places tbody tr"], ["events", "/events", ".event"], ["documents", "/documents", "#text"],
         ]) {
           await other.goto(given.base + at);
           await other.waitForSelector(there);
@@ -194,7 +233,7 @@ export const steps = {
   },
 
   async "the tree changes when a node is killed, without reload"({page, given, run, picture}) {
-    await page.goto(`${given.base}/streams?name=${given.stream}`);
+    await page.goto(`${given.base}/streams/${given.stream}`);
     await page.waitForSelector('.branch[data-node="edge-1"][data-upstream^="relay-"]');
     const victim = await page.locator('.branch[data-node="edge-1"]').getAttribute("data-upstream");
     await run("kill " + victim);

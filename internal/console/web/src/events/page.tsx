@@ -2,7 +2,7 @@ import {useEffect, useMemo, useState} from "preact/hooks";
 import {get} from "../lib/api";
 import {count, many, moment} from "../lib/format";
 import {events as live, line} from "../lib/live";
-import {address, follow, look, route} from "../lib/route";
+import {address, follow, look, nodeAt, route, streamAt} from "../lib/route";
 import {use} from "../lib/store";
 import type {Event, Events} from "../lib/stream-model";
 import {eventReason, kind} from "../lib/words";
@@ -10,6 +10,7 @@ import {useLater} from "../lib/use";
 import {Empty, Failed, Wait, signs} from "../ui/basic";
 import {ends, eventLevel} from "../ui/events";
 import {Icon} from "../ui/icon";
+import {Nowhere} from "../ui/nowhere";
 
 interface Filter {
   kind: string;
@@ -21,7 +22,7 @@ interface Filter {
 const shown = 300;
 
 export function EventsPage() {
-  const {query} = use(route);
+  const {at, query} = use(route);
   const fresh = use(live);
   const l = use(line);
   const filter: Filter = {kind: query.get("kind") ?? "", node: query.get("node") ?? "", stream: query.get("stream") ?? "", reason: query.get("reason") ?? ""};
@@ -48,6 +49,7 @@ export function EventsPage() {
   const kinds = [...new Set([...(old?.kinds ?? []), ...fresh.map((e) => e.kind), ...(filter.kind ? [filter.kind] : [])])].sort();
   const filtered = Object.values(filter).some(Boolean);
 
+  if (at.length) return <Nowhere />;
   return (
     <section class="card" aria-label="Events">
       <div class="head">
@@ -111,7 +113,7 @@ function EventRow({e}: {e: Event}) {
   const [from, to] = ends(e);
   const node = (id: string | undefined) =>
     id && (
-      <a href={address("network", {node: id})} onClick={follow}>
+      <a href={address(nodeAt(id))} onClick={follow}>
         {id}
       </a>
     );
@@ -142,7 +144,7 @@ function EventRow({e}: {e: Event}) {
       </span>
       <span class="event-why">
         {e.stream && (
-          <a href={address("streams", {name: e.stream})} onClick={follow}>
+          <a href={address(streamAt(e.stream))} onClick={follow}>
             {e.stream}
           </a>
         )}

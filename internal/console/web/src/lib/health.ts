@@ -2,14 +2,14 @@
 import {many, ms, share, span} from "./format";
 import {severity, type Level} from "./level";
 import type {LinkRow, Network, NodeRow} from "./model";
-import type {Query} from "./route";
+import {linkAt, nodeAt, steerAt, type Place, type Query} from "./route";
 
 export interface Problem {
   level: Level;
   text: string;
   detail: string;
-  page: string;
-  query: Query;
+  place: Place;
+  query?: Query;
 }
 
 const busy = 0.85; // share of its capacity from which a node is nearly full
@@ -46,26 +46,26 @@ export const inUse = (l: LinkRow): boolean => l.streams > 0 || l.place === 1;
 
 export function problems(n: Network, frozen = false): Problem[] {
   const all: Problem[] = [];
-  const add = (level: Level, text: string, detail: string, query: Query = {}, page = "network") => all.push({level, text, detail, page, query});
+  const add = (level: Level, text: string, detail: string, place: Place = ["network"], query?: Query) => all.push({level, text, detail, place, query});
 
   if (!n.store) add("bad", "The store cannot be reached", "routers serve the last plan; edits are refused until it is back");
   if (n.routers.length && !n.routers.some((r) => r.leader && r.up)) add("bad", "No router plans", "nodes go on with the last plan");
   for (const r of n.routers) if (!r.up) add("warn", `Router ${r.id} is down`, "others serve its nodes");
 
-  if (frozen) add("warn", "The plan is frozen", "pools stay as they are; only dead nodes are left", {}, "plan");
+  if (frozen) add("warn", "The plan is frozen", "pools stay as they are; only dead nodes are left", ["plan"]);
 
   const down = n.nodes.filter((x) => x.state === "down");
   const dark = new Set(n.datacenters.filter((d) => d.name && d.nodes > 1 && d.up === 0).map((d) => d.name));
-  for (const dc of dark) add("bad", `Datacenter ${dc} is down`, `none of its ${many(down.filter((x) => x.datacenter === dc).length, "node")} is heard`, {find: dc});
+  for (const dc of dark) add("bad", `Datacenter ${dc} is down`, `none of its ${many(down.filter((x) => x.datacenter === dc).length, "node")} is heard`, ["network"], {find: dc});
   for (const x of down) {
     if (dark.has(x.datacenter)) continue;
-    add("bad", `${x.id} is down`, `${x.role} in ${x.datacenter || "no datacenter"}, silent for ${span(x.silent)}`, {node: x.id});
+    add("bad", `${x.id} is down`, `${x.role} in ${x.datacenter || "no datacenter"}, silent for ${span(x.silent)}`, nodeAt(x.id));
   }
   for (const x of n.nodes) {
     if (x.state === "down") continue;
-    if (isBlind(x)) add("bad", `${x.id} has no upstream`, "it cannot fetch any stream", {node: x.id}, "plan");
-    else if (x.state === "full" || x.use >= 1) add("warn", `${x.id} is full`, `it sends ${share(x.use)} of its capacity`, {node: x.id});
-    else if (x.use >= busy) add("warn", `${x.id} is nearly full`, `it sends ${share(x.use)} of its capacity`, {node: x.id});
+    if (isBlind(x)) add("bad", `${x.id} has no upstream`, "it cannot fetch any stream", steerAt(x.id));
+    else if (x.state === "full" || x.use >= 1) add("warn", `${x.id} is full`, `it sends ${share(x.use)} of its capacity`, nodeAt(x.id));
+    else if (x.use >= busy) add("warn", `${x.id} is nearly full`, `it sends ${share(x.use)} of its capacity`, nodeAt(x.id));
   }
   const alive = new Set(n.nodes.filter((x) => x.state !== "down").map((x) => x.id));
   for (const l of n.links) {
@@ -73,7 +73,7 @@ export function problems(n: Network, frozen = false): Problem[] {
     if (!inUse(l) || severity(level) < severity("warn") || !alive.has(l.from) || !alive.has(l.to)) continue;
     const why = [`costs ${ms(l.cost)}, ${ms(l.promised)} promised`];
     if (l.loss >= 0.005) why.push(`${share(l.loss)} lost`);
-    add(level, `${l.from} → ${l.to} is ${linkGrade[level]}`, why.join(", "), {link: `${l.from}>${l.to}`});
+    add(level, `${l.from} → ${l.to} is ${linkGrade[level]}`, why.join(", "), linkAt(l.from, l.to));
   }
   return all.sort((a, b) => severity(b.level) - severity(a.level));
 }

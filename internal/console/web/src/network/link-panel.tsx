@@ -3,7 +3,7 @@ import {Refused} from "../lib/api";
 import {ago, many, ms, perHour, rate, share} from "../lib/format";
 import {linkGrade, linkLevel} from "../lib/health";
 import type {Link} from "../lib/model";
-import {address, follow, look} from "../lib/route";
+import {address, follow, move, nodeAt, streamAt} from "../lib/route";
 import {parts, reason} from "../lib/words";
 import {useAsked} from "../lib/use";
 import {Empty, Facts, Failed, Tag, Wait} from "../ui/basic";
@@ -57,10 +57,10 @@ function About({l}: {l: Link}) {
         </p>
         {why.reason && why.reason !== "none" && <p>It cannot be used: {reason(why.reason)}.</p>}
         <div class="row">
-          <button class="button small" onClick={() => look({node: l.from, link: undefined})}>
+          <button class="button small" onClick={() => move(nodeAt(l.from))}>
             {l.from}
           </button>
-          <button class="button small" onClick={() => look({node: l.to, link: undefined})}>
+          <button class="button small" onClick={() => move(nodeAt(l.to))}>
             {l.to}
           </button>
         </div>
@@ -125,7 +125,7 @@ function About({l}: {l: Link}) {
           <ul class="lines">
             {l.carried.map((s) => (
               <li key={s.name}>
-                <a class="clip" href={address("streams", {name: s.name})} onClick={follow}>
+                <a class="clip" href={address(streamAt(s.name))} onClick={follow}>
                   {s.name}
                 </a>
                 <span class="num small">{rate(s.bitrate)}</span>

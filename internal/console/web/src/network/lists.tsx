@@ -4,7 +4,7 @@ import {ago, count, many, ms, order, rate, share, span} from "../lib/format";
 import {linkGrade, nodeLevel} from "../lib/health";
 import {severity, type Level} from "../lib/level";
 import type {NodeRow, RouterRow} from "../lib/model";
-import {address, follow, look} from "../lib/route";
+import {beside, follow, move, nodeAt} from "../lib/route";
 import {states} from "../lib/words";
 import {arrows} from "../lib/use";
 import {Tag} from "../ui/basic";
@@ -32,9 +32,9 @@ export function NodeList({nodes, chosen}: {nodes: NodeRow[]; chosen?: string}) {
           </thead>
           <tbody>
             {sorted.slice(0, most).map((x) => (
-              <tr key={x.id} class={"pick" + (x.id === chosen ? " chosen" : "")} onClick={() => look({node: x.id, link: undefined})}>
+              <tr key={x.id} class={"pick" + (x.id === chosen ? " chosen" : "")} onClick={() => move(nodeAt(x.id))}>
                 <td>
-                  <a href={address("network", {node: x.id})} onClick={(e) => (e.stopPropagation(), follow(e))}>
+                  <a href={beside(nodeAt(x.id))} onClick={(e) => (e.stopPropagation(), follow(e))}>
                     {x.id}
                   </a>{" "}
                   <span class="soft">{x.role}</span>

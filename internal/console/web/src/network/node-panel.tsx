@@ -3,7 +3,7 @@ import {Refused} from "../lib/api";
 import {ago, count, many, ms, perHour, rate, share, span} from "../lib/format";
 import {linkLevel, nodeLevel} from "../lib/health";
 import type {LinkRow, Node} from "../lib/model";
-import {address, follow, look} from "../lib/route";
+import {address, follow, linkAt, move, steerAt, streamAt} from "../lib/route";
 import {reason, states} from "../lib/words";
 import {useAsked} from "../lib/use";
 import {Empty, Facts, Failed, Meter, Tag, Wait} from "../ui/basic";
@@ -59,7 +59,7 @@ function About({n}: {n: Node}) {
             </Tag>
           )}
           {n.orders_due && <Tag level="warn">has not taken the newest plan yet</Tag>}
-          <a class="button small" style={{marginLeft: "auto"}} href={address("plan", {node: n.id})} onClick={follow}>
+          <a class="button small" style={{marginLeft: "auto"}} href={address(steerAt(n.id))} onClick={follow}>
             <Icon name="plan" /> Steer
           </a>
         </div>
@@ -98,11 +98,11 @@ function About({n}: {n: Node}) {
               </Tag>
             )}
           </div>
-          {why.pool?.length ? <Choices list={why.pool} most={most} onPick={(up) => look({link: `${up}>${n.id}`, node: undefined})} /> : <Empty title="No upstream">Nothing above it can be used: see why below.</Empty>}
+          {why.pool?.length ? <Choices list={why.pool} most={most} onPick={(up) => move(linkAt(up, n.id))} /> : <Empty title="No upstream">Nothing above it can be used: see why below.</Empty>}
           {open.length > 0 && (
             <details>
               <summary>{many(open.length, "other candidate")}</summary>
-              <Choices list={open.slice(0, 12)} most={most} onPick={(up) => look({link: `${up}>${n.id}`, node: undefined})} />
+              <Choices list={open.slice(0, 12)} most={most} onPick={(up) => move(linkAt(up, n.id))} />
             </details>
           )}
           <CostKey of={[...(why.pool ?? []), ...open].map((c) => c.parts)} />
@@ -117,7 +117,7 @@ function About({n}: {n: Node}) {
           <ul class="lines">
             {n.carried.map((s) => (
               <li key={s.name}>
-                <a class="clip" href={address("streams", {name: s.name})} onClick={follow}>
+                <a class="clip" href={address(streamAt(s.name))} onClick={follow}>
                   {s.name}
                 </a>
                 <span class="soft small">{s.source ? (s.from ? `pushed here by ${s.from}` : "published here") : s.from ? `${ms(s.delay)} from ${s.from}` : "pulled from nobody"}</span>
@@ -159,7 +159,7 @@ function About({n}: {n: Node}) {
       <section>
         <h2>Events</h2>
         <EventLines list={n.events ?? []} here={n.id} />
-        <a class="small" href={address("events", {node: n.id})} onClick={follow}>
+        <a class="small" href={address(["events"], {node: n.id})} onClick={follow}>
           All events of this node
         </a>
       </section>
@@ -191,7 +191,7 @@ function Links({title, list, other}: {title: string; list: LinkRow[]; other: (l:
       <ul class="lines">
         {list.map((l) => (
           <li key={other(l)}>
-            <button class="as-link clip" onClick={() => look({link: `${l.from}>${l.to}`, node: undefined})}>
+            <button class="as-link clip" onClick={() => move(linkAt(l.from, l.to))}>
               {other(l)}
             </button>
             <span class="soft small">

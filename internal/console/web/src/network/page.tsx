@@ -3,11 +3,12 @@ import {inUse, problems, type Problem} from "../lib/health";
 import {count, many, rate, share} from "../lib/format";
 import {network as live, plan} from "../lib/live";
 import type {Network, NodeRow} from "../lib/model";
-import {address, follow, look, route} from "../lib/route";
+import {address, follow, linkAt, look, move, nodeAt, route} from "../lib/route";
 import {use} from "../lib/store";
 import {arrows} from "../lib/use";
 import {Choose, Empty, Search, Wait, signs} from "../ui/basic";
 import {Icon} from "../ui/icon";
+import {Nowhere} from "../ui/nowhere";
 import {NodeList, RouterList} from "./lists";
 import {LinkPanel} from "./link-panel";
 import {NetworkMap} from "./map";
@@ -17,25 +18,25 @@ type Shape = "map" | "list";
 
 export function NetworkPage() {
   const n = use(live);
-  const {query} = use(route);
+  const {at, query} = use(route);
   const [shape, setShape] = useState<Shape>(() => (localStorage.getItem("network") === "list" ? "list" : "map"));
-  const node = query.get("node") ?? undefined;
-  const link = query.get("link") ?? undefined;
+  const node = at[0] === "nodes" && at.length === 2 ? at[1] : undefined;
+  const [from, to] = at[0] === "links" && at.length === 3 ? at.slice(1) : [];
   const find = query.get("find") ?? "";
+  if (at.length && !node && !to) return <Nowhere />;
   if (!n) return <Wait what="Waiting for the network" />;
 
   const choose = (s: Shape) => {
     localStorage.setItem("network", s);
     setShape(s);
   };
-  const close = () => look({node: undefined, link: undefined});
+  const close = () => move(["network"]);
   const shown = find ? only(n, find) : n;
-  const [from, to] = link?.split(">") ?? [];
   return (
     <>
       <Totals n={n} />
       <Problems n={n} />
-      <div class={"with-panel" + (node || link ? " open" : "")}>
+      <div class={"with-panel" + (at.length ? " open" : "")}>
         <section class="card" aria-label="Map of the network">
           <div class="head">
             <Search label="Find a node" placeholder="Find a node, datacenter, region or ISP" value={find} onInput={(v) => look({find: v}, true)} />
@@ -50,7 +51,7 @@ export function NetworkPage() {
               <NodeList nodes={shown.nodes} chosen={node} />
             ) : (
               <>
-                <NetworkMap network={shown} node={node} link={link} onNode={(id) => look({node: id, link: undefined})} onLink={(a, b) => look({link: `${a}>${b}`, node: undefined})} />
+                <NetworkMap network={shown} node={node} link={to && `${from}>${to}`} onNode={(id) => move(nodeAt(id))} onLink={(a, b) => move(linkAt(a, b))} />
                 <Key />
               </>
             )}
@@ -132,7 +133,7 @@ function Problems({n}: {n: Network}) {
 
 export function ProblemLine({p}: {p: Problem}) {
   return (
-    <a href={address(p.page, p.query)} onClick={follow}>
+    <a href={address(p.place, p.query)} onClick={follow}>
       <span class={"is-" + p.level}>
         <Icon name={signs[p.level]} label={p.level === "bad" ? "bad" : "warning"} />
       </span>

@@ -3,13 +3,14 @@ import {mayEdit, session} from "../lib/api";
 import {ago, count, many, ms, rate} from "../lib/format";
 import {plan as news} from "../lib/live";
 import type {Plan, PoolRow} from "../lib/plan-model";
-import {address, follow, look, route} from "../lib/route";
+import {beside, follow, look, move, route, steerAt} from "../lib/route";
 import {use} from "../lib/store";
 import {reason, states} from "../lib/words";
 import {arrows, useAsked, useTick} from "../lib/use";
 import {Choose, Empty, Failed, Notice, Search, Tag, Wait} from "../ui/basic";
 import {Cost, CostKey} from "../ui/choices";
 import {Icon} from "../ui/icon";
+import {Nowhere} from "../ui/nowhere";
 import {add, draft, held} from "./draft";
 import {DraftBar} from "./draft-bar";
 import {HeldEdits} from "./edits";
@@ -22,17 +23,17 @@ type Only = "all" | "relay" | "edge" | "trouble" | "edited";
 export function PlanPage() {
   const told = use(news);
   const {value: plan, error, again} = useAsked<Plan>("/api/plan", {}, 4000, told);
-  const {query} = use(route);
-  const tab = (query.get("tab") ?? "pools") as Tab;
-  const node = query.get("node") ?? undefined;
+  const {at} = use(route);
+  const [tab, node] = shown(at);
+  if (!tab) return <Nowhere />;
   if (!plan) return error ? <Failed error={error} again={again} /> : <Wait what="Asking for the plan" />;
-  const close = () => look({node: undefined});
+  const close = () => move(["plan"]);
   const edits = held(plan.edits.edits);
-  const set = (t: Tab) => look({tab: t === "pools" ? undefined : t, node: undefined});
+  const set = (t: Tab) => move(t === "pools" ? ["plan"] : ["plan", t]);
   return (
     <>
       <Head plan={plan} />
-      <div class={"with-panel" + (node && tab === "pools" ? " open" : "")}>
+      <div class={"with-panel" + (node ? " open" : "")}>
         <section class="card" aria-label="The plan">
           <div class="head">
             <Choose
@@ -51,11 +52,20 @@ export function PlanPage() {
           {tab === "edits" && <HeldEdits plan={plan} />}
           {tab === "history" && <EditHistory plan={plan} done={again} />}
         </section>
-        {node && tab === "pools" && <SteerPanel id={node} plan={plan} close={close} />}
+        {node && <SteerPanel id={node} plan={plan} close={close} />}
       </div>
       <DraftBar plan={plan} done={again} />
     </>
   );
+}
+
+// shown reads what is looked at: a tab, or a node's pool.
+function shown(at: string[]): [tab?: Tab, node?: string] {
+  const [what, id, ...more] = at;
+  if (more.length) return [];
+  if (what === "nodes" && id) return ["pools", id];
+  if (id) return [];
+  return what === undefined ? ["pools"] : what === "edits" || what === "history" ? [what] : [];
 }
 
 function Head({plan: p}: {plan: Plan}) {
@@ -183,9 +193,9 @@ function Pools({plan, chosen}: {plan: Plan; chosen?: string}) {
 function PoolLine({r, scale, chosen}: {r: PoolRow; scale: number; chosen: boolean}) {
   const first = r.pool?.[0];
   return (
-    <tr class={"pick" + (chosen ? " chosen" : "")} data-node={r.node} onClick={() => look({node: r.node})}>
+    <tr class={"pick" + (chosen ? " chosen" : "")} data-node={r.node} onClick={() => move(steerAt(r.node))}>
       <td data-label="Node">
-        <a href={address("plan", {...Object.fromEntries(new URLSearchParams(location.search)), node: r.node})} onClick={(e) => (e.stopPropagation(), follow(e))}>
+        <a href={beside(steerAt(r.node))} onClick={(e) => (e.stopPropagation(), follow(e))}>
           {r.node}
         </a>{" "}
         <span class="soft small">{[r.role, r.datacenter].filter(Boolean).join(" · ")}</span>{" "}

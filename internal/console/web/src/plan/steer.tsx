@@ -4,7 +4,7 @@ import {mayEdit, Refused, session} from "../lib/api";
 import {many, ms, rate} from "../lib/format";
 import type {Node} from "../lib/model";
 import type {Choice, Plan} from "../lib/plan-model";
-import {address, follow} from "../lib/route";
+import {address, follow, nodeAt} from "../lib/route";
 import {use} from "../lib/store";
 import {reason, states} from "../lib/words";
 import {useAsked} from "../lib/use";
@@ -27,7 +27,7 @@ export function SteerPanel({id, plan, close}: {id: string; plan: Plan; close: ()
         n && (
           <span>
             {n.role} · {n.datacenter || "no datacenter"} ·{" "}
-            <a href={address("network", {node: id})} onClick={follow}>
+            <a href={address(nodeAt(id))} onClick={follow}>
               on the map
             </a>
           </span>

@@ -1,27 +1,41 @@
 import {useMemo, useState} from "preact/hooks";
+import {Refused} from "../lib/api";
 import {ago, count, many, ms, share} from "../lib/format";
 import type {Level} from "../lib/level";
-import {address, follow, look, route} from "../lib/route";
+import {address, follow, look, nodeAt, route} from "../lib/route";
 import type {Placed, Recheck, Scheduling} from "../lib/scheduling-model";
 import {use} from "../lib/store";
 import type {Quality} from "../lib/stream-model";
 import {outcome, reason, ways} from "../lib/words";
 import {useAsked} from "../lib/use";
 import {Empty, Failed, Notice, Search, Tag, Wait} from "../ui/basic";
+import {Nowhere} from "../ui/nowhere";
 import {TryAddress} from "./try";
 
 export function SchedulingPage() {
-  const {query} = use(route);
+  const {at, query} = use(route);
   const domain = query.get("domain") ?? "";
   const find = query.get("find") ?? "";
   const {value: s, error, again} = useAsked<Scheduling>("/api/scheduling", {domain}, 3000);
+  if (at.length) return <Nowhere />;
+  if (!s && error instanceof Refused && error.status === 404) {
+    return (
+      <section class="card">
+        <Empty title={`The domain ${domain} is not served`}>
+          <a href={address(["scheduling"])} onClick={follow}>
+            To those that are
+          </a>
+        </Empty>
+      </section>
+    );
+  }
   if (!s) return error ? <Failed error={error} again={again} /> : <Wait what="Asking where clients go" />;
   if (!s.domains?.length) {
     return (
       <section class="card">
         <Empty title="No domain is served">
           Write the names that players ask for into the document “domains”, and regions into “network”:{" "}
-          <a href={address("documents", {key: "domains"})} onClick={follow}>
+          <a href={address(["documents", "domains"])} onClick={follow}>
             to the documents
           </a>
           .
@@ -56,7 +70,7 @@ export function SchedulingPage() {
           </p>
         </section>
       </div>
-      <TryAddress domain={s.domain} domains={s.domains} />
+      <TryAddress domain={s.domain} />
     </div>
   );
 }
@@ -183,7 +197,7 @@ function Row({r, s}: {r: Placed; s: Scheduling}) {
         ) : (
           <span class="chips">
             {near.map((c) => (
-              <a key={c.node} class="chip" href={address("network", {node: c.node})} onClick={follow} title={`${c.datacenter}, ${c.region}: coverage ${ms(c.coverage)}, quality ${ms(c.quality)}, load ${ms(c.load)}, health ${ms(c.health)}; weight ${c.weight}`}>
+              <a key={c.node} class="chip" href={address(nodeAt(c.node))} onClick={follow} title={`${c.datacenter}, ${c.region}: coverage ${ms(c.coverage)}, quality ${ms(c.quality)}, load ${ms(c.load)}, health ${ms(c.health)}; weight ${c.weight}`}>
                 {c.node} <span>{ms(c.cost)}</span>
               </a>
             ))}

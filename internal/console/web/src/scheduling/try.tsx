@@ -1,52 +1,50 @@
-// Try an address: how one client would be answered, rule by rule.
-import {useState} from "preact/hooks";
+// Try an address: how one client would be answered, rule by rule. The question stands in
+// the address of the page, so that it can be sent to a colleague.
+import {useEffect, useRef, useState} from "preact/hooks";
 import {get} from "../lib/api";
 import {count, ms} from "../lib/format";
 import type {Explanation} from "../lib/scheduling-model";
-import {address, follow} from "../lib/route";
+import {address, follow, look, nodeAt, route, type Query} from "../lib/route";
+import {use} from "../lib/store";
 import {reason} from "../lib/words";
 import {Facts, Failed, Tag} from "../ui/basic";
 import {Icon} from "../ui/icon";
 
-export function TryAddress({domain, domains}: {domain: string; domains: string[]}) {
-  const [answer, setAnswer] = useState<Explanation>();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const submit = async (e: SubmitEvent) => {
+export function TryAddress({domain}: {domain: string}) {
+  const {query} = use(route);
+  const question: Query = Object.fromEntries(fields.map((name) => [name, query.get(name) ?? ""]));
+  const key = JSON.stringify({domain, ...question});
+  const [round, setRound] = useState(0); // times that somebody asked here
+  const [{answer, error, busy}, set] = useState<{answer?: Explanation; error?: unknown; busy?: boolean}>({});
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    for (const name of fields) (form.current!.elements.namedItem(name) as HTMLInputElement).value = question[name]!;
+    if (!round && !fields.some((name) => question[name])) return;
+    const stop = new AbortController();
+    set((was) => ({answer: was.answer, busy: true}));
+    get<Explanation>("/api/scheduling/explain", {domain, ...question}, stop.signal).then(
+      (answer) => set({answer}),
+      (error: unknown) => !stop.signal.aborted && set({error}),
+    );
+    return () => stop.abort();
+  }, [key, round]);
+  const submit = (e: SubmitEvent) => {
     e.preventDefault();
-    const form = new FormData(e.currentTarget as HTMLFormElement);
-    const text = (name: string) => String(form.get(name) ?? "").trim();
-    setBusy(true);
-    setError(undefined);
-    try {
-      setAnswer(await get<Explanation>("/api/scheduling/explain", {domain: text("domain"), ip: text("ip"), stream: text("stream"), net: text("net"), region: text("region"), isp: text("isp")}));
-    } catch (e) {
-      setAnswer(undefined);
-      setError(e);
-    }
-    setBusy(false);
+    const said = new FormData(form.current!);
+    look(Object.fromEntries(fields.map((name) => [name, String(said.get(name) ?? "").trim()])));
+    setRound(round + 1);
   };
   return (
     <section class="card try" aria-label="Try an address">
       <div class="head">
         <h2>Try an address</h2>
       </div>
-      <form class="inside stack" onSubmit={submit}>
+      <form class="inside stack" ref={form} onSubmit={submit}>
         <label class="field">
           <span>Address of the client</span>
           <input class="input" name="ip" placeholder="203.0.113.7" autocomplete="off" spellcheck={false} />
         </label>
-        <label class="field">
-          <span>Domain</span>
-          <select class="input" name="domain" key={domain} defaultValue={domain}>
-            {domains.map((d) => (
-              <option key={d} value={d}>
-                {d}
-              </option>
-            ))}
-          </select>
-        </label>
-        <details>
+        <details open={["stream", "region", "isp", "net"].some((name) => question[name])}>
           <summary>More about the client</summary>
           <div class="stack">
             <label class="field">
@@ -83,6 +81,8 @@ export function TryAddress({domain, domains}: {domain: string; domains: string[]
   );
 }
 
+const fields = ["ip", "stream", "net", "region", "isp"];
+
 const parts = ["coverage", "quality", "stream", "load", "health"] as const;
 
 function Answer({a}: {a: Explanation}) {
@@ -105,7 +105,7 @@ function Answer({a}: {a: Explanation}) {
           {(a.candidates ?? []).map((c, i) => (
             <li key={c.node}>
               <div class="row between">
-                <a href={address("network", {node: c.node})} onClick={follow}>
+                <a href={address(nodeAt(c.node))} onClick={follow}>
                   {i + 1}. {c.node}
                 </a>
                 <b class="num">{ms(c.cost)}</b>

@@ -1,6 +1,6 @@
 import {useEffect, useRef} from "preact/hooks";
 import {count, many, rate, span, isTime, now} from "../lib/format";
-import {address, follow, look, route} from "../lib/route";
+import {beside, follow, look, route, streamAt} from "../lib/route";
 import {use} from "../lib/store";
 import type {StreamRow, Streams} from "../lib/stream-model";
 import {arrows, useAsked, useLater} from "../lib/use";
@@ -11,9 +11,9 @@ import {StreamView} from "./stream";
 const most = 200;
 
 export function StreamsPage() {
-  const {query} = use(route);
+  const {at, query} = use(route);
   const find = query.get("find") ?? "";
-  const name = query.get("name") ?? undefined;
+  const name = at.join("/");
   const asked = useLater(find, 200);
   const {value, error, again} = useAsked<Streams>("/api/streams", {q: asked, limit: most}, 2500);
   const kept = useRef<Streams | undefined>(undefined); // what the letters before matched, until the answer is there
@@ -42,7 +42,7 @@ export function StreamsPage() {
             <ul class="stream-rows" onKeyDown={(e) => arrows(e, "a")}>
               {list.streams.map((s) => (
                 <li key={s.name}>
-                  <StreamLine s={s} find={find} chosen={s.name === name} />
+                  <StreamLine s={s} chosen={s.name === name} />
                 </li>
               ))}
             </ul>
@@ -52,7 +52,7 @@ export function StreamsPage() {
       </section>
       {name ? (
         <div class="stack">
-          <a class="button flat small only-narrow" href={address("streams", {find})} onClick={follow}>
+          <a class="button flat small only-narrow" href={beside(["streams"])} onClick={follow}>
             <Icon name="back" /> All streams
           </a>
           <StreamView name={name} key={name} />
@@ -66,9 +66,9 @@ export function StreamsPage() {
   );
 }
 
-function StreamLine({s, find, chosen}: {s: StreamRow; find: string; chosen: boolean}) {
+function StreamLine({s, chosen}: {s: StreamRow; chosen: boolean}) {
   return (
-    <a href={address("streams", {name: s.name, find})} onClick={follow} aria-current={chosen ? "true" : undefined}>
+    <a href={beside(streamAt(s.name))} onClick={follow} aria-current={chosen ? "true" : undefined}>
       <strong class="clip">{s.name}</strong>
       <span class="num">
         <Icon name="viewers" label="viewers" /> {count(s.viewers)}

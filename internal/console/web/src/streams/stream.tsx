@@ -69,7 +69,7 @@ export function StreamView({name}: {name: string}) {
       <section class="card" aria-label="Events of the stream">
         <div class="head">
           <h2 class="grow">Events</h2>
-          <a class="small" href={address("events", {stream: s.name})} onClick={follow}>
+          <a class="small" href={address(["events"], {stream: s.name})} onClick={follow}>
             All of this stream
           </a>
         </div>

@@ -6,7 +6,7 @@ import {count, ms, order} from "../lib/format";
 import type {Grade} from "../lib/model";
 import type {StreamNode} from "../lib/stream-model";
 import type {Level} from "../lib/level";
-import {address, follow} from "../lib/route";
+import {address, follow, nodeAt} from "../lib/route";
 import {states} from "../lib/words";
 import {arrows} from "../lib/use";
 import {Empty, Tag} from "../ui/basic";
@@ -60,7 +60,7 @@ function Line({name, b, fresh, onPlay}: {name: string; b: Branch; fresh: boolean
         ))}
       </span>
       <span class="tree-node">
-        <a class="tree-name" href={address("network", {node: n.node})} onClick={follow}>
+        <a class="tree-name" href={address(nodeAt(n.node))} onClick={follow}>
           {n.node}
         </a>
         {n.ingest && (
