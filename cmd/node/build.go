@@ -160,10 +160,12 @@ func (n *node) buildOrigin() error {
 	}
 	n.origin, err = upstream.New(n.cfg.Upstream, upstream.Options{
 		Self: id, Hub: n.hub, Gate: n.gate, Cluster: cluster, Grace: n.cfg.Stream.Grace, TLS: roots, Route: route, Log: n.log,
+		Load: func() float64 { return n.fanout.Load() }, Capacity: n.cfg.Scheduling.Capacity,
 	})
 	if err != nil {
 		return fmt.Errorf("upstream: %w", err)
 	}
+	n.self.Ring = n.origin
 	n.hub.SetSource(n.origin)
 	n.parts.Add("upstream", stageUpstream, n.origin.Run)
 	return nil

@@ -19,6 +19,7 @@ const (
 	Loop                     // it is ourselves, or leads back to us
 	Ended                    // the stream is over there
 	Unreached                // it is well, but does not get at this stream itself
+	OverBound                // it is well, and has another node of its datacenter bring this stream
 	failures                 // how many there are
 )
 
@@ -27,7 +28,7 @@ func (f Failure) String() string {
 	if f >= failures {
 		return "unknown"
 	}
-	return [failures]string{"not_found", "refused", "lost", "timeout", "worse", "loop", "ended", "unreached"}[f]
+	return [failures]string{"not_found", "refused", "lost", "timeout", "worse", "loop", "ended", "unreached", "over_bound"}[f]
 }
 
 // MarshalText returns the word of f, for JSON.
@@ -162,7 +163,7 @@ func (p *Pool) Failed(now time.Time, url string, f Failure) {
 		return
 	}
 	switch f {
-	case NotFound, Ended, Unreached:
+	case NotFound, Ended, Unreached, OverBound:
 		m.until = now.Add(notFoundPause)
 		return
 	case Loop:

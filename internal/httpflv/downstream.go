@@ -40,6 +40,8 @@ type Identity struct {
 	Refused func() uint64
 	// Placer knows which edge suits a player. Nil serves whoever comes.
 	Placer Placer
+	// Ring knows what this node brings into its datacenter. Nil brings what it is asked for.
+	Ring Ring
 	// Quality keeps how players fare, and takes their reports. Nil is for nobody.
 	Quality *quality.Book
 }

@@ -277,7 +277,8 @@ func TestProbe(t *testing.T) {
 	defer p.Close()
 	m := auth.Mark{Node: "below", Via: []string{"below"}, Purpose: auth.Probe}
 	ask := func(signature string) (string, error) {
-		return p.Ask(context.Background(), "http://"+n.addr, m, signature)
+		said, err := p.Ask(context.Background(), "http://"+n.addr, m, signature)
+		return said.Node, err
 	}
 	if id, err := ask(cluster.Sign(time.Now(), m)); id != "here" || err != nil {
 		t.Errorf("it says %q, %v", id, err)

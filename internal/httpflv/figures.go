@@ -3,7 +3,6 @@ package httpflv
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"sync"
 	"time"
 
@@ -43,11 +42,12 @@ type Figures struct {
 	Draining bool   `json:"draining"` // it shuts down
 	Full     bool   `json:"full"`     // it has as many viewers as it may, or nearly
 
-	Load     int64  `json:"load"`               // bytes/s to viewers and nodes, over some seconds
-	Capacity int64  `json:"capacity,omitempty"` // bytes/s that it can send, where it was told
-	Viewers  int    `json:"viewers"`            // over HTTP, those that wait for a stream too
-	Refused  uint64 `json:"refused"`            // connections and requests since the start, see refusedOf
-	Carried  int    `json:"carried"`            // how many streams are live here
+	Load     int64  `json:"load"`                 // bytes/s to viewers and nodes, over some seconds
+	Capacity int64  `json:"capacity,omitempty"`   // bytes/s that it can send, where it was told
+	Over     int64  `json:"over_since,omitempty"` // since when it is over its bound in its datacenter, Unix milliseconds
+	Viewers  int    `json:"viewers"`              // over HTTP, those that wait for a stream too
+	Refused  uint64 `json:"refused"`              // connections and requests since the start, see refusedOf
+	Carried  int    `json:"carried"`              // how many streams are live here
 	// Streams are the names of those, sorted: not all if there are very many.
 	Streams []stream.Name `json:"streams,omitempty"`
 }
@@ -89,7 +89,8 @@ func (s *Server) figures(now time.Time, names bool) []byte {
 // its streams or without.
 func (s *Server) Figures(names bool) Figures {
 	f := s.standing()
-	f.Load = int64(math.Float64frombits(s.fan.meter.load.Load()))
+	f.Load = int64(s.fan.Load())
+	f.Over = s.over()
 	f.Capacity, f.Viewers, f.Refused = s.self.Capacity, int(s.fan.admitted.Load()), s.refusedOf()
 	f.Carried, f.Streams = carried(s.hub, names)
 	return f
@@ -135,7 +136,7 @@ func (s *Server) refusedOf() uint64 {
 	for _, byReason := range s.table.Refusals() {
 		for r, count := range byReason {
 			switch r {
-			case session.Elsewhere, session.Draining, session.OverLimit, session.NotFound, session.NoKeyframe,
+			case session.Elsewhere, session.Draining, session.OverLimit, session.OverBound, session.NotFound, session.NoKeyframe,
 				session.UpstreamLost, session.Loop, session.PeerClosed, session.StreamEnded, session.Internal:
 			default:
 				n += count

@@ -54,6 +54,9 @@ func (f *Fanout) measure(done <-chan struct{}) {
 	}
 }
 
+// Load returns how much goes to viewers and nodes, in bytes/s, averaged over some seconds.
+func (f *Fanout) Load() float64 { return math.Float64frombits(f.meter.load.Load()) }
+
 // sent returns how many bytes have gone to viewers and nodes, by whatever way.
 func (f *Fanout) sent() uint64 {
 	n := f.first[2].Load() + f.relayed.Load()

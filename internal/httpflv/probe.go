@@ -36,11 +36,12 @@ func NewProber(conf *tls.Config, dial func(ctx context.Context, network, addr st
 // Close closes the connections that are not in use.
 func (p *Prober) Close() { p.client.CloseIdleConnections() }
 
-// Ask asks the node at base and returns the id that it says it has.
-func (p *Prober) Ask(ctx context.Context, base string, m auth.Mark, signature string) (string, error) {
+// Ask asks the node at base and returns what it says of itself, without the names of its
+// streams. Its id is valid unless there is an error other than [ErrDraining].
+func (p *Prober) Ask(ctx context.Context, base string, m auth.Mark, signature string) (Figures, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+probePath+"?"+streamsParam+"=0", nil)
 	if err != nil {
-		return "", err
+		return Figures{}, err
 	}
 	for line := range strings.Lines(string(AppendMarks(nil, Marks{Mark: m, Signature: signature}))) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -48,22 +49,22 @@ func (p *Prober) Ask(ctx context.Context, base string, m auth.Mark, signature st
 	}
 	resp, err := p.client.Do(req)
 	if err != nil {
-		return "", err
+		return Figures{}, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFigures))
 	if err != nil {
-		return "", err
+		return Figures{}, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
+		return Figures{}, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
 	}
 	var said Figures
 	if err := json.Unmarshal(body, &said); err != nil || !auth.ValidNodeID(said.Node) {
-		return "", fmt.Errorf("%s%s is not a node: %.100q", base, probePath, body)
+		return Figures{}, fmt.Errorf("%s%s is not a node: %.100q", base, probePath, body)
 	}
 	if said.Draining {
-		return said.Node, ErrDraining
+		return said, ErrDraining
 	}
-	return said.Node, nil
+	return said, nil
 }

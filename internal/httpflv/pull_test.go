@@ -195,23 +195,29 @@ func TestPullRefused(t *testing.T) {
 	ours := string(refusal{
 		status: 508, reason: session.Loop, text: "in a circle", header: "Retry-After: 5\r\n",
 	}.append(nil, "", time.Now()))
-	f("ours", ours[len("HTTP/1.1 "):], PullError{508, "loop", "in a circle", 5 * time.Second})
-	f("a newer reason", "503 x\r\nMillrace-Reason: brand_new\r\n\r\n", PullError{503, "brand_new", "", 0})
-	f("no reason", "503 x\r\nMillrace-Reason: Brand new\r\n\r\n", PullError{503, "over_limit", "", 0})
-	f("not found", "404 x\r\nContent-Type: text/html\r\n\r\n<html>", PullError{404, "not_found", "", 0})
-	f("gone", "410 x\r\n\r\n", PullError{410, "not_found", "", 0})
-	f("forbidden", "403 x\r\n\r\n", PullError{403, "forbidden", "", 0})
-	f("unauthorized", "401 x\r\n\r\n", PullError{401, "unauthorized", "", 0})
-	f("bad", "400 x\r\n\r\n", PullError{400, "bad_request", "", 0})
-	f("slow down", "429 x\r\nRetry-After: 99999999\r\n\r\n", PullError{429, "over_limit", "", time.Hour})
-	f("loop", "508 x\r\n\r\n", PullError{508, "loop", "", 0})
-	f("broken", "500 x\r\nRetry-After: soon\r\n\r\n", PullError{500, "none", "", 0})
-	f("no content", "204 x\r\n\r\n", PullError{204, "none", "", 0})
-	f("a part", "206 x\r\n\r\nFLV", PullError{206, "none", "", 0})
-	f("other protocol", "101 x\r\n\r\n", PullError{101, "none", "", 0})
-	f("without a target", "302 x\r\n\r\n", PullError{302, "none", "", 0})
-	f("garbage text", "500 x\r\nContent-Type: text/plain\r\n\r\na\x00\x1b[1m\xffb\u00e9\nmore", PullError{500, "none", "a[1mb\u00e9", 0})
-	f("long text", "500 x\r\nContent-Type: text/plain\r\n\r\n"+strings.Repeat("x", 5000), PullError{500, "none", strings.Repeat("x", maxRefusal), 0})
+	f("ours", ours[len("HTTP/1.1 "):], PullError{Status: 508, Reason: "loop", Text: "in a circle", RetryAfter: 5 * time.Second})
+	f("a newer reason", "503 x\r\nMillrace-Reason: brand_new\r\n\r\n", PullError{Status: 503, Reason: "brand_new"})
+	passed := func(field string) string { return "503 x\r\nMillrace-Reason: over_bound\r\nMillrace-Passed-On: " + field + "\r\n\r\n" }
+	f("passed on", passed("edge-2 1764524800123"), PullError{Status: 503, Reason: "over_bound", To: "edge-2", Over: 1764524800123})
+	f("passed on by one that is within its bound", passed("edge-2 0"), PullError{Status: 503, Reason: "over_bound", To: "edge-2"})
+	for _, field := range []string{"", "edge-2", "edge-2 -1", "edge-2 99999999999999999999", "edge-2 1 2", "edge/2 1", " 1"} {
+		f("passed on to "+field, passed(field), PullError{Status: 503, Reason: "over_bound"})
+	}
+	f("no reason", "503 x\r\nMillrace-Reason: Brand new\r\n\r\n", PullError{Status: 503, Reason: "over_limit"})
+	f("not found", "404 x\r\nContent-Type: text/html\r\n\r\n<html>", PullError{Status: 404, Reason: "not_found"})
+	f("gone", "410 x\r\n\r\n", PullError{Status: 410, Reason: "not_found"})
+	f("forbidden", "403 x\r\n\r\n", PullError{Status: 403, Reason: "forbidden"})
+	f("unauthorized", "401 x\r\n\r\n", PullError{Status: 401, Reason: "unauthorized"})
+	f("bad", "400 x\r\n\r\n", PullError{Status: 400, Reason: "bad_request"})
+	f("slow down", "429 x\r\nRetry-After: 99999999\r\n\r\n", PullError{Status: 429, Reason: "over_limit", RetryAfter: time.Hour})
+	f("loop", "508 x\r\n\r\n", PullError{Status: 508, Reason: "loop"})
+	f("broken", "500 x\r\nRetry-After: soon\r\n\r\n", PullError{Status: 500, Reason: "none"})
+	f("no content", "204 x\r\n\r\n", PullError{Status: 204, Reason: "none"})
+	f("a part", "206 x\r\n\r\nFLV", PullError{Status: 206, Reason: "none"})
+	f("other protocol", "101 x\r\n\r\n", PullError{Status: 101, Reason: "none"})
+	f("without a target", "302 x\r\n\r\n", PullError{Status: 302, Reason: "none"})
+	f("garbage text", "500 x\r\nContent-Type: text/plain\r\n\r\na\x00\x1b[1m\xffb\u00e9\nmore", PullError{Status: 500, Reason: "none", Text: "a[1mb\u00e9"})
+	f("long text", "500 x\r\nContent-Type: text/plain\r\n\r\n"+strings.Repeat("x", 5000), PullError{Status: 500, Reason: "none", Text: strings.Repeat("x", maxRefusal)})
 
 	for _, answer := range []string{"", "x", "HTTP/1.1 200", "FLV\x01", "HTTP/1.1 200 OK\r\nA", "HTTP/1.1 102 x\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n"} {
 		if _, pulled, err := pullAll(serving(answer), PullRequest{URL: streamURL}); err == nil || pulled {

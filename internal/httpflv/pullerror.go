@@ -32,6 +32,11 @@ type PullError struct {
 	Text string
 	// RetryAfter is how long to stay away, zero if it was not said.
 	RetryAfter time.Duration
+	// To is the node that has the stream instead, of one with the reason over_bound, and
+	// Over since when that is over its bound, in Unix milliseconds, 0 if it is not. They
+	// are empty where it was not said.
+	To   string
+	Over int64
 }
 
 // Error says everything in one line.
@@ -49,6 +54,7 @@ func pullError(resp *http.Response, now time.Time) *PullError {
 		Status: resp.StatusCode, Reason: resp.Header.Get(reasonField),
 		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), now),
 	}
+	e.To, e.Over = parsePassed(resp.Header.Get(passedField))
 	if !isWord(e.Reason) {
 		e.Reason = statusReason(e.Status).String()
 	}

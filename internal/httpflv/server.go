@@ -200,6 +200,9 @@ func (s *Server) decide(ctx *fasthttp.RequestCtx, p *play, now time.Time) *refus
 	if s.draining.Load() {
 		return &draining
 	}
+	if r := s.passedOn(p); r != nil {
+		return r
+	}
 	if _, ok := s.hub.Lookup(p.name); !ok && (ctx.IsHead() || s.hope(p) == 0) {
 		r := missing(p.name, s.hub.Outlook(p.name).Why)
 		return &r

@@ -1,7 +1,6 @@
 package httpflv
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 )
@@ -55,7 +54,7 @@ func (f *Fanout) Stats() Stats {
 	st := Stats{
 		Viewers: int(f.admitted.Load()),
 		Writes:  f.first[0].Load(), Partial: f.first[1].Load(), Bytes: f.first[2].Load(),
-		Relayed: f.relayed.Load(), Load: math.Float64frombits(f.meter.load.Load()),
+		Relayed: f.relayed.Load(), Load: f.Load(),
 	}
 	for _, s := range f.shards {
 		c := &s.stats

@@ -42,6 +42,7 @@ const (
 	ClockSkew    // signed at a time too far from this node's clock
 	Loop         // the request has passed this node before
 	TooManyHops  // the request has passed too many nodes
+	OverBound    // the node sends more than its share: another one of its datacenter has the stream
 
 	// Faults of a protocol.
 	HandshakeFailed  // garbage instead of a handshake
@@ -78,7 +79,7 @@ var reasonWords = [reasons]string{
 	Storm: "refusal_storm", BadRequest: "bad_request", Elsewhere: "elsewhere",
 
 	Unsigned: "unsigned", BadSignature: "bad_signature", ClockSkew: "clock_skew", Loop: "loop",
-	TooManyHops: "too_many_hops",
+	TooManyHops: "too_many_hops", OverBound: "over_bound",
 
 	HandshakeFailed: "handshake_failed", HandshakeTimeout: "handshake_timeout",
 	CommandTimeout: "command_timeout", ProtocolError: "protocol_error", MessageTooBig: "message_too_big",

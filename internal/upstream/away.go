@@ -25,7 +25,7 @@ type away map[string]time.Time
 // alone.
 func (a away) note(now time.Time, url string, f failover.Failure) bool {
 	switch f {
-	case failover.NotFound, failover.Ended, failover.Unreached:
+	case failover.NotFound, failover.Ended, failover.Unreached, failover.OverBound:
 		a[url] = now.Add(absentPause)
 	case failover.Loop:
 		a[url] = now.Add(circlePause)

@@ -178,6 +178,11 @@ func (x *Session) try(now time.Time, d failover.Decision) bool {
 		s: x, id: x.ids, to: to, began: now, move: move, purpose: purposeOf(to, x.current != nil), heard: x.o.heardFrom(to.url),
 		trial: failover.NewTrial(&failoverConfig, now),
 	}
+	if !move || !to.peer() || x.current == nil {
+		// Who was the first to want it may have it from elsewhere by now, such as the owner
+		// that it moves to. What keeps a move in circles off is the path of the stream.
+		f.behalf = x.demand.Via
+	}
 	f.health = f.trial.Health
 	f.back = x.demand.Back
 	if x.pub != nil {
@@ -217,6 +222,7 @@ func (x *Session) switchTo(now time.Time, d failover.Decision) {
 	trial := f.trial
 	x.current, f.trial = f, nil
 	f.since = now
+	x.outside.Store(!f.to.peer())
 	x.lost, x.lostAt, x.failures = session.None, now, nil
 	if d.Reason == failover.Planned {
 		x.plan.fruit = 0

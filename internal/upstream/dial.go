@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (o *Origin) dial(ctx context.Context, f *feed) (conn, error) {
 	}
 	m := auth.Mark{
 		Stream: f.s.stream.Name(), Node: o.opt.Self, Purpose: f.purpose,
-		Via: append(append([]string{}, f.s.demand.Via...), o.opt.Self),
+		Via: append(slices.Clone(f.behalf), o.opt.Self),
 	}
 	began := time.Now()
 	p, err := httpflv.Pull(ctx, httpflv.PullRequest{

@@ -21,11 +21,12 @@ const (
 	Stopped                   // nobody wants the stream, or nobody has it
 	Pushed                    // a publish of this node goes to a center
 	Refused                   // a center does not want a publish
-	Member                    // a node of the datacenter came or went
+	Member                    // a node of the datacenter came or went, or this one is over its bound or no more
+	PassedOn                  // this node is over its bound, and another one brings a stream in that it owns
 	eventKinds
 )
 
-var eventWords = [eventKinds]string{"started", "tried", "switched", "spliced", "gave_up", "lost", "stopped", "pushed", "refused", "member"}
+var eventWords = [eventKinds]string{"started", "tried", "switched", "spliced", "gave_up", "lost", "stopped", "pushed", "refused", "member", "passed_on"}
 
 // String returns the word used in logs, metrics and the API.
 func (k EventKind) String() string { return eventWords[k] }

@@ -54,6 +54,7 @@ type feed struct {
 	id      int
 	to      target
 	purpose auth.Purpose
+	behalf  []string // the nodes that asked this one for the stream, if it is on their behalf
 	back    time.Duration
 	began   time.Time
 	move    bool // to where the stream belongs: it need not be better, only as good
@@ -161,6 +162,8 @@ func failureOf(err error) failover.Failure {
 			return failover.NotFound
 		case refused.Reason == session.UpstreamLost.String(), refused.Reason == session.NoKeyframe.String():
 			return failover.Unreached
+		case refused.Reason == session.OverBound.String():
+			return failover.OverBound
 		}
 		return failover.Refused
 	case errors.As(err, &status):

@@ -93,7 +93,7 @@ func startOn(t *testing.T, ln net.Listener, id string, opts ...option) *node {
 	fan, err := httpflv.NewFanout(fcfg, log)
 	must(err)
 	table := session.NewTable()
-	server, err := httpflv.New(fcfg, ln, fan, hub, gate, table, httpflv.Identity{ID: id, Cluster: cluster}, nil, log)
+	server, err := httpflv.New(fcfg, ln, fan, hub, gate, table, httpflv.Identity{ID: id, Cluster: cluster, Ring: origin}, nil, log)
 	must(err)
 
 	ctx, cancel := context.WithCancel(context.Background())

@@ -43,6 +43,10 @@ func (x *Session) blame(now time.Time, f *feed, why failover.Failure) failover.F
 	if why == failover.Timeout && f != x.current && f.heard.lately(now) {
 		why = failover.Unreached
 	}
+	if why == failover.OverBound {
+		x.away.note(now, f.to.url, why)
+		return why // it is well, and so is the stream
+	}
 	if gone(why) {
 		x.o.links.note(f.to, func(y *tally) { y.failed++ })
 	}

@@ -189,6 +189,16 @@ func (x *Session) ended(f *feed, err error) {
 	x.lose(time.Now(), f, err)
 }
 
+// redirected takes in that the owner of the stream has another member bring it in.
+func (x *Session) redirected(now time.Time, f *feed, err error) failover.Failure {
+	refused, ok := errors.AsType[*httpflv.PullError](err)
+	if !ok || !f.to.peer() {
+		return failover.Refused // it was not asked as a member
+	}
+	x.word = x.o.members.heardOf(now, f.to.node, refused)
+	return failover.OverBound
+}
+
 func (x *Session) lose(now time.Time, f *feed, err error) {
 	if f.state == over || x.ending != session.None {
 		return
@@ -204,6 +214,9 @@ func (x *Session) lose(now time.Time, f *feed, err error) {
 	}
 	if f == x.current {
 		clear(x.away) // the stream may have moved to where it was not before
+	}
+	if why == failover.OverBound {
+		why = x.redirected(now, f, err)
 	}
 	why = x.blame(now, f, why)
 	e := Event{Stream: x.stream.Name(), Kind: GaveUp, From: x.currentName(), To: f.to.String(), Reason: why.String(), Detail: err.Error(), search: x.pub == nil}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -26,12 +27,17 @@ const (
 // members are the nodes of the datacenter, this one included.
 type members struct {
 	// Fixed at construction.
-	self string
+	self     string
+	capacity float64 // of this node where the orders do not say
 
 	// Guarded by mu.
-	mu    sync.Mutex
-	peers map[string]*peer
-	own   share // of this node
+	mu     sync.Mutex
+	peers  map[string]*peer
+	own    share                   // of this node
+	load   float64                 // what it sends, bytes/s
+	bound  float64                 // what it should, bytes/s
+	over   time.Time               // since when it is over its bound; zero: it is not
+	passed map[stream.Name]*passed // what it has decided as the owner of streams, at most maxPassed
 }
 
 // share is how much of the streams a node can have.
@@ -53,10 +59,15 @@ type peer struct {
 	missed int
 	hits   int
 	skip   time.Time // passed over until then
+	told   bool      // it has said what follows
+	load   float64   // what it sends, bytes/s
+	over   int64     // since when it is over its bound, by its own words: Unix milliseconds, 0 if it is not
 }
 
-func newMembers(self string) *members {
-	return &members{self: self, peers: make(map[string]*peer), own: share{weight: 1}}
+func newMembers(self string, capacity int64) *members {
+	m := &members{self: self, capacity: float64(capacity), peers: make(map[string]*peer), passed: make(map[stream.Name]*passed)}
+	m.own = share{1, m.capacity}
+	return m
 }
 
 // set replaces the list by the peers of the orders and those of the settings that the
@@ -75,12 +86,12 @@ func (m *members) set(urls map[string]string, r *Orders) {
 		}
 		next[id].share = s
 	}
-	m.own = share{weight: 1}
+	m.own = share{1, m.capacity}
 	for id, u := range urls {
-		put(id, u, m.own)
+		put(id, u, share{weight: 1})
 	}
 	if r != nil {
-		m.own = share{r.Weight, float64(r.Capacity)}
+		m.own = share{r.Weight, cmp.Or(float64(r.Capacity), m.capacity)}
 		for _, u := range r.Peers {
 			put(u.Node, u.URL, share{u.Weight, float64(u.Capacity)})
 		}
@@ -103,22 +114,24 @@ func (m *members) len() int {
 }
 
 // owners returns where a stream is to be looked for inside the datacenter: at its
-// owner and its runner-up, as far as that is not this node and they answer. It is
-// empty if this node is the owner.
-func (m *members) owners(now time.Time, n stream.Name) []target {
+// owner and its runner-up, as far as that is not this node and they answer; or, where the
+// owner has passed it on, at who has it and at the best of the others. w is what the owner
+// has said. It is empty if this node is to fetch the stream from outside.
+func (m *members) owners(now time.Time, n stream.Name, w *word) []target {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.peers) == 0 {
 		return nil
 	}
-	live := []ring.Member{m.own.member(m.self)}
-	for id, p := range m.peers {
-		if !p.dead && !now.Before(p.skip) {
-			live = append(live, p.share.member(id))
-		}
+	live := m.live(now)
+	owner, next := ring.Owners(n, live)
+	switch {
+	case owner == m.self:
+		owner, next = m.elsewhere(n, live), m.self
+	case w.by == owner && m.stands(now, w, live):
+		owner, next = m.instead(n, w, live)
 	}
 	var out []target
-	owner, next := ring.Owners(n, live)
 	for _, id := range []string{owner, next} {
 		if id == m.self {
 			break // from here on it is this node's turn
@@ -128,6 +141,17 @@ func (m *members) owners(now time.Time, n stream.Name) []target {
 		}
 	}
 	return out
+}
+
+// live returns this node and the others that answer. mu is held.
+func (m *members) live(now time.Time) []ring.Member {
+	live := append(make([]ring.Member, 0, len(m.peers)+1), m.own.member(m.self))
+	for id, p := range m.peers {
+		if !p.dead && !now.Before(p.skip) {
+			live = append(live, p.share.member(id))
+		}
+	}
+	return live
 }
 
 // failed passes a member over for a while.
@@ -181,6 +205,10 @@ type MemberState struct {
 	URL    string  `json:"url"`
 	Weight float64 `json:"weight"` // its share of the streams; 0: none
 	Alive  bool    `json:"alive"`
+	// What it has said of itself when it was checked last. Without a key of the cluster
+	// nodes say nothing.
+	Load      int64      `json:"load"`                 // bytes/s that it sends
+	OverSince *time.Time `json:"over_since,omitempty"` // since when it is over its bound
 }
 
 // Members returns the other nodes of the datacenter, by id.
@@ -191,7 +219,11 @@ func (o *Origin) Members() []MemberState {
 	out := make([]MemberState, 0, len(m.peers))
 	for _, id := range slices.Sorted(maps.Keys(m.peers)) {
 		p := m.peers[id]
-		out = append(out, MemberState{ID: id, URL: p.url, Weight: p.share.weight, Alive: !p.dead})
+		s := MemberState{ID: id, URL: p.url, Weight: p.share.weight, Alive: !p.dead, Load: int64(p.load)}
+		if p.over != 0 {
+			s.OverSince = new(time.UnixMilli(p.over))
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -200,6 +232,7 @@ func (o *Origin) Members() []MemberState {
 func (o *Origin) watchMembers(ctx context.Context) {
 	for ctx.Err() == nil {
 		every := o.cfg.Load().CheckEvery
+		o.weigh(time.Now())
 		var checks sync.WaitGroup
 		for id, url := range o.members.urls() {
 			checks.Go(func() { o.check(ctx, id, url, max(every, 500*time.Millisecond)) })
@@ -221,7 +254,7 @@ func (o *Origin) check(ctx context.Context, id, url string, limit time.Duration)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	m := auth.Mark{Node: o.opt.Self, Via: []string{o.opt.Self}, Purpose: auth.Probe}
-	node, err := o.prober.Ask(ctx, url, m, o.opt.Cluster.Sign(time.Now(), m))
+	said, err := o.prober.Ask(ctx, url, m, o.opt.Cluster.Sign(time.Now(), m))
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return // it is this node that ends
 	}
@@ -229,9 +262,11 @@ func (o *Origin) check(ctx context.Context, id, url string, limit time.Duration)
 	switch {
 	case err != nil:
 		detail = err.Error()
-	case node != id:
-		detail = "the node there says that it is " + node
+	case said.Node != id:
+		detail = "the node there says that it is " + said.Node
 		err = errOtherNode
+	case o.opt.Cluster.Enabled(): // else it says no more than its name
+		o.members.told(id, said)
 	}
 	switch o.members.checked(id, err == nil) {
 	case 1:

@@ -98,6 +98,9 @@ func (x *Session) goal(now time.Time) (g goal, ok bool) {
 		x.plan.to = target{} // a choice of the plan must stand anew
 		return goal{to: home}, true
 	}
+	if to, has := x.takesBack(now); has {
+		return goal{to: to}, true
+	}
 	if to, has := x.choice(now); has {
 		return goal{to, true}, true
 	}
@@ -109,7 +112,23 @@ func (x *Session) home(now time.Time) (target, bool) {
 	if !x.peers(now) {
 		return target{}, false
 	}
-	return x.o.home(now, x.stream.Name())
+	return x.o.home(now, x.stream.Name(), &x.word)
+}
+
+// takesBack returns where a stream is to be fetched from that this node owns and has
+// passed on to where it comes from, ok false unless it is to fetch it itself again.
+func (x *Session) takesBack(now time.Time) (target, bool) {
+	c := x.current
+	if c == nil || !c.to.peer() || x.o.members.lent(x.stream.Name()) != c.to.node {
+		return target{}, false
+	}
+	for _, f := range x.trials {
+		if f.move && !f.to.peer() {
+			return f.to, true
+		}
+	}
+	to, err := x.o.nextOutside(now, x.search(now))
+	return to, err == nil
 }
 
 // choice returns what the plan wants, if it has wanted it for long enough.

@@ -169,7 +169,7 @@ func TestDrainOfAnOwner(t *testing.T) {
 	to(a, 1, 1)
 	to(b, 1, 1)
 	owner, other := a, b
-	if _, ok := a.origin.home(time.Now(), "live/a"); ok {
+	if _, ok := a.origin.home(time.Now(), "live/a", new(word)); ok {
 		owner, other = b, a
 	}
 	center.publishInTime("live/a")

@@ -145,14 +145,14 @@ func TestWeights(t *testing.T) {
 		count := map[string]int{}
 		for i := range 3000 {
 			id := m.self
-			if o := m.owners(time.Now(), stream.Name(fmt.Sprint("live/", i))); len(o) > 0 {
+			if o := m.owners(time.Now(), stream.Name(fmt.Sprint("live/", i)), new(word)); len(o) > 0 {
 				id = o[0].node
 			}
 			count[id]++
 		}
 		return count
 	}
-	m := newMembers("a")
+	m := newMembers("a", 0)
 	b, c := url("b"), url("c")
 	b.Weight = 4
 	m.set(map[string]string{"c": "http://other:1"}, &Orders{Weight: 1, Peers: []Upstream{b, c}})

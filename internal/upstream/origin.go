@@ -44,6 +44,10 @@ type Options struct {
 	TLS *tls.Config
 	// Dial opens TCP connections; nil uses a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Load returns what this node sends, in bytes/s; nil where nobody measures it. Capacity
+	// is what it can send where the orders do not say; 0: not known.
+	Load     func() float64
+	Capacity int64
 	// Route is asked where to pull a stream from; nil asks nobody.
 	Route Router
 	Log   *slog.Logger
@@ -111,7 +115,7 @@ func New(cfg Config, opt Options) (*Origin, error) {
 		opt.Dial = new(net.Dialer).DialContext
 	}
 	o := &Origin{
-		opt: opt, members: newMembers(opt.Self), prober: httpflv.NewProber(opt.TLS, opt.Dial),
+		opt: opt, members: newMembers(opt.Self, opt.Capacity), prober: httpflv.NewProber(opt.TLS, opt.Dial),
 		sessions: make(map[stream.Name]*Session), missing: make(map[stream.Name]miss),
 		inlets: make(map[stream.Name]*inlet), mute: make(map[string]time.Time), heard: make(map[string]*heard),
 		turns: newTurns(maxSearches), peerTurns: newTurns(maxSearches),

@@ -97,6 +97,7 @@ func (p *places) sweep(now time.Time) {
 type search struct {
 	name   stream.Name
 	peers  bool              // inside the datacenter too
+	word   *word             // what its owner has said of it
 	routed []target          // what a router has named for it
 	busy   func(string) bool // the upstream at a URL is in use, or does not have the stream
 }
@@ -110,6 +111,11 @@ func (o *Origin) next(now time.Time, s search) (target, error) {
 	if t, ok := o.nextPeer(now, s); ok {
 		return t, nil
 	}
+	return o.nextOutside(now, s)
+}
+
+// nextOutside is next for places outside of the datacenter.
+func (o *Origin) nextOutside(now time.Time, s search) (target, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, t := range s.routed {
@@ -126,7 +132,7 @@ func (o *Origin) next(now time.Time, s search) (target, error) {
 // nextPeer returns where to look for a stream in the datacenter, ok false if nowhere.
 func (o *Origin) nextPeer(now time.Time, s search) (target, bool) {
 	if s.peers {
-		for _, t := range o.members.owners(now, s.name) {
+		for _, t := range o.members.owners(now, s.name, s.word) {
 			if !s.busy(t.url) {
 				return t, true
 			}
@@ -139,7 +145,7 @@ func (o *Origin) nextPeer(now time.Time, s search) (target, bool) {
 func (o *Origin) left(now time.Time, s search) int {
 	count := 0
 	if s.peers {
-		for _, t := range o.members.owners(now, s.name) {
+		for _, t := range o.members.owners(now, s.name, s.word) {
 			if !s.busy(t.url) {
 				count++
 			}
@@ -173,10 +179,10 @@ func (o *Origin) nowhere() bool {
 	return len(o.places.listed) == 0
 }
 
-// home returns the peer that a stream belongs to, ok false if it is this node's own
-// task to fetch it from the pool.
-func (o *Origin) home(now time.Time, n stream.Name) (target, bool) {
-	owners := o.members.owners(now, n)
+// home returns the peer that a stream belongs to, of which its owner has said w, ok false
+// if it is this node's own task to fetch it from the pool.
+func (o *Origin) home(now time.Time, n stream.Name, w *word) (target, bool) {
+	owners := o.members.owners(now, n, w)
 	if len(owners) == 0 {
 		return target{}, false
 	}

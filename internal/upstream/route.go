@@ -104,5 +104,5 @@ func (x *Session) routed(now time.Time, found []Upstream, err error) {
 
 // search is where the session may look for its stream. mu is held.
 func (x *Session) search(now time.Time) search {
-	return search{name: x.stream.Name(), peers: x.peers(now), routed: x.route.to, busy: x.busy(now)}
+	return search{name: x.stream.Name(), peers: x.peers(now), word: &x.word, routed: x.route.to, busy: x.busy(now)}
 }

@@ -198,7 +198,7 @@ func TestRouteIsNotAskedForPeers(t *testing.T) {
 	a, b := startOn(t, lnA, "a", both, asks(&ra)), startOn(t, lnB, "b", both, asks(&rb))
 	center.publishInTime("live/a")
 	other, asked, quiet := a, &rb, &ra
-	if _, ok := a.origin.home(time.Now(), "live/a"); !ok {
+	if _, ok := a.origin.home(time.Now(), "live/a", new(word)); !ok {
 		other, asked, quiet = b, &ra, &rb
 	}
 	r := other.attach("live/a")

@@ -44,7 +44,8 @@ type Session struct {
 	unwantedAt time.Time // zero while somebody wants the stream
 
 	// Safe from any goroutine.
-	hops atomic.Pointer[[]stream.Hop]
+	hops    atomic.Pointer[[]stream.Hop]
+	outside atomic.Bool // it comes from outside of the datacenter, or did so last
 
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -66,6 +67,7 @@ type Session struct {
 	switches uint64
 	failures []failover.Failure // since something was forwarded
 	away     away               // upstreams without the stream
+	word     word               // what its owner has said, which is over its bound
 	route    route              // what a router says
 	plan     plan               // what the plan wants
 	ending   session.Reason     // why the session is over

@@ -192,7 +192,7 @@ func TestPeerGoesToThePool(t *testing.T) {
 	a, b := startOn(t, lnA, "a", both), startOn(t, lnB, "b", both)
 	center.publish("live/a")
 	owner, other := a, b
-	if _, ok := a.origin.home(time.Now(), "live/a"); ok {
+	if _, ok := a.origin.home(time.Now(), "live/a", new(word)); ok {
 		owner, other = b, a
 	}
 	r := other.attach("live/a")
