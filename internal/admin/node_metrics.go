@@ -114,5 +114,11 @@ func (n *Node) originFigures(f *Figures) {
 	}
 	for _, m := range n.origin.Members() {
 		f.Gauge("millrace_upstream_member_alive", "1 while the node of the datacenter answers.", boolFloat(m.Alive), "member", m.ID)
+		f.Gauge("millrace_upstream_member_load_bytes_per_second", "What the node of the datacenter says that it sends.", float64(m.Load), "member", m.ID)
+		f.Gauge("millrace_upstream_member_over_bound", "1 while it says that it sends more than its share.", boolFloat(m.OverSince != nil), "member", m.ID)
 	}
+	at := n.origin.Standing()
+	f.Gauge("millrace_upstream_bound_bytes_per_second", "What this node should send beside its datacenter; 0 without a bound.", float64(at.Bound))
+	f.Gauge("millrace_upstream_over_bound", "1 while it sends more than that, and has others bring in what it owns.", boolFloat(at.OverSince != nil))
+	f.Gauge("millrace_upstream_passed_on_streams", "Streams that it owns and others bring in meanwhile.", float64(at.PassedOn))
 }

@@ -31,12 +31,13 @@ func (n *Node) listEvents(ctx *fasthttp.RequestCtx) {
 
 // Members is the answer of /v1/members.
 type Members struct {
-	Self    string                 `json:"self"`
-	Members []upstream.MemberState `json:"members"`
+	Self              string                 `json:"self"`
+	upstream.Standing                        // of this node
+	Members           []upstream.MemberState `json:"members"`
 }
 
 func (n *Node) listMembers(ctx *fasthttp.RequestCtx) {
-	answer(ctx, Members{n.id, n.origin.Members()})
+	answer(ctx, Members{n.id, n.origin.Standing(), n.origin.Members()})
 }
 
 // streamPath answers how a stream comes to this node. One that is published here
