@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -38,7 +39,7 @@ type placing struct {
 func (n *node) buildPlacing() error {
 	cfg, p, id := n.cfg.Scheduling, &n.placing, n.self.ID
 	n.self.Capacity, p.region = cfg.Capacity, n.cfg.Router.Region
-	if len(cfg.From) == 0 && n.cfg.Role == config.Edge && len(n.cfg.Router.Servers) > 0 {
+	if n.followsRouters() {
 		cfg.From = n.cfg.Router.Servers
 		if cfg.StateFile == "" && n.cfg.Router.StateFile != "" {
 			cfg.StateFile = n.cfg.Router.StateFile + ".snapshot"
@@ -70,13 +71,19 @@ func (n *node) buildPlacing() error {
 		n.self.Placer = p.recheck
 	}
 	n.parts.Add("snapshot", stageHousekeeping, p.keeper.Run)
-	n.parts.Add("reports", stageHousekeeping, func(ctx context.Context) error {
-		err := p.peers.Run(ctx)
-		<-ctx.Done()
-		return err
-	})
+	n.parts.Add("reports", stageHousekeeping, p.peers.Run)
 	n.parts.Add("own figures", stageHousekeeping, n.observeSelf)
 	return nil
+}
+
+// followsRouters reports whether the node places players by what its routers know.
+func (n *node) followsRouters() bool {
+	return len(n.cfg.Scheduling.From) == 0 && n.cfg.Role == config.Edge && len(n.cfg.Router.Servers) > 0
+}
+
+// setServers has other schedulers or routers followed.
+func (p *placing) setServers(servers []string) error {
+	return errors.Join(p.follower.SetServers(servers), p.peers.SetServers(servers))
 }
 
 // locate returns where a player is: what the snapshot says, and of players that it does

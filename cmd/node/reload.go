@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"millrace/internal/config"
 )
@@ -42,6 +43,12 @@ func (n *node) apply(cfg config.Node) error {
 	n.hub.SetConfig(cfg.Stream)
 	n.fanout.SetConfig(cfg.HTTPFLV)
 	errs := []error{n.gate.Reload(cfg.Auth), n.self.Cluster.Reload(cfg.Cluster), n.origin.SetConfig(cfg.Upstream), n.doors.Reload(cfg.Listen)}
+	if servers := cfg.Router.Servers; !slices.Equal(servers, n.cfg.Router.Servers) {
+		errs = append(errs, n.routing.setServers(servers))
+		if n.followsRouters() {
+			errs = append(errs, n.placing.setServers(servers))
+		}
+	}
 	for _, s := range n.rtmp {
 		errs = append(errs, s.SetConfig(cfg.RTMP))
 	}

@@ -199,6 +199,16 @@ func nodesOf(targets []control.Target) []string {
 	return out
 }
 
+// setServers has other routers asked and told. Without any before or from now on nothing
+// changes: that needs a restart.
+func (r *routing) setServers(servers []string) error {
+	if r.beat == nil || len(servers) == 0 {
+		return nil
+	}
+	r.where.servers.Store(&servers)
+	return errors.Join(r.beat.SetServers(servers), r.follower.SetServers(servers), r.finder.SetServers(servers))
+}
+
 // hurry has the routers told at once.
 func (r *routing) hurry() {
 	if r.beat != nil {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -213,6 +214,59 @@ func TestFollowsOrders(t *testing.T) {
 	runtest.Until(t, "a node that starts without the router plays", plays(late, "b"))
 	if !strings.Contains(late.log.String(), "beginning with the orders on disk") {
 		t.Errorf("its log is\n%s", late.log)
+	}
+}
+
+// TestOtherRouters: a reload puts another list of routers in force, and who plays goes on
+// playing. The first router, and none any more, need a restart.
+func TestOtherRouters(t *testing.T) {
+	first, second := newRouterOf(t), newRouterOf(t)
+	tr := routed(t, first, "edge-1", "edge", "")
+	tr.publish(t, "live/a")
+	tr.start(t)
+	first.hears(t, "a heartbeat", func() bool { return first.last.Sequence > 0 })
+	resp, err := http.Get(tr.url("http", "/live/a.flv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := os.ReadFile(tr.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := func(url string) {
+		t.Helper()
+		tr.write(t, strings.ReplaceAll(string(text), first.url, url))
+		tr.reload(tr.read())
+	}
+	to(second.url)
+	if l := tr.log.Lines(t, "changed"); len(l) != 1 || l[0]["setting"] != "router.servers" || l[0]["new"] != "["+second.url+"]" {
+		t.Errorf("told: %v", l)
+	}
+	second.hears(t, "a heartbeat, with the player", func() bool { return second.first.ID == "edge-1" && second.last.Viewers == 1 })
+	second.order(control.Orders{Node: "edge-1", Version: 1, Paths: true, Pool: []control.Target{{Node: "center-9", URL: "http://127.0.0.1:1"}}})
+	tr.log.Await(t, "orders in force")
+	_, _ = tr.route(t.Context(), "live/b") // it does not know the stream
+	second.hears(t, "a question for a path", func() bool { return second.asked == 1 })
+	for what, server := range map[string]string{
+		"orders": tr.routing.follower.Status().From, "paths": tr.routing.finder.Status().Server, "snapshots": tr.placing.follower.Status().From,
+		"reports": tr.placing.peers.Status()[0].Server, "whereabouts": (*tr.routing.where.servers.Load())[0],
+	} {
+		if server != second.url {
+			t.Errorf("%s are asked of %s, want %s", what, server, second.url)
+		}
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 13)); err != nil {
+		t.Errorf("the player was sent away: %v", err)
+	}
+	to("")
+	if l := tr.log.Lines(t, "reload refused, the old settings stay"); len(l) != 1 {
+		t.Errorf("an empty URL is taken: %v", l)
+	}
+	tr.write(t, strings.ReplaceAll(string(text), `["`+first.url+`"]`, "[]"))
+	tr.reload(tr.read())
+	if l := tr.log.Lines(t, "changed, but only a restart puts it in force"); len(l) != 1 || l[0]["setting"] != "router.servers" || tr.cfg.Router.Servers[0] != second.url {
+		t.Errorf("without routers: told %v, in force %v", l, tr.cfg.Router.Servers)
 	}
 }
 

@@ -22,18 +22,18 @@ const (
 // whereabouts finds the address that this node speaks to routers from: what others reach
 // it by when nothing else is said.
 type whereabouts struct {
-	// Fixed at construction.
-	servers []string
-
 	// Safe from any goroutine.
-	local atomic.Pointer[netip.Addr] // nil while no way is known
+	servers atomic.Pointer[[]string]
+	local   atomic.Pointer[netip.Addr] // nil while no way is known
 
 	once  sync.Once
 	known chan struct{} // closed when local is there
 }
 
 func newWhereabouts(servers []string) *whereabouts {
-	return &whereabouts{servers: servers, known: make(chan struct{})}
+	w := &whereabouts{known: make(chan struct{})}
+	w.servers.Store(&servers)
+	return w
 }
 
 // addr returns the address, the zero one while it is not known.
@@ -76,7 +76,7 @@ func (w *whereabouts) await(ctx context.Context) bool {
 // look asks the system from which address it would speak to a router. Nothing is sent.
 func (w *whereabouts) look(ctx context.Context) (netip.Addr, bool) {
 	d := net.Dialer{Timeout: lookTime}
-	for _, server := range w.servers {
+	for _, server := range *w.servers.Load() {
 		conn, err := d.DialContext(ctx, "udp", hostPort(server))
 		if err != nil {
 			continue

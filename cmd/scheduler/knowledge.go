@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	"millrace/internal/config"
 	"millrace/internal/control"
 	"millrace/internal/probe"
 	"millrace/internal/sched"
@@ -37,19 +39,28 @@ func (s *scheduler) buildKnowledge() error {
 	s.parts.Add("keeper", stageKnowledge, s.keeper.Run)
 	s.parts.Add("probes", stageKnowledge, s.probes.Run)
 	peers := s.cfg.Peers
-	peers.Servers = slices.Concat(peers.Servers, s.cfg.Router.Servers)
-	if len(peers.Servers) == 0 {
+	if peers.Servers = observers(s.cfg); len(peers.Servers) == 0 {
 		return nil
 	}
 	if s.peers, err = control.NewPeers(peers, s.id, s.cluster, nil, nil, observe, s.log); err != nil {
 		return fmt.Errorf("peers: %w", err)
 	}
-	s.parts.Add("peers", stageKnowledge, func(ctx context.Context) error {
-		err := s.peers.Run(ctx) // it returns at once when the only peer is this scheduler itself
-		<-ctx.Done()
-		return err
-	})
+	s.parts.Add("peers", stageKnowledge, s.peers.Run)
 	return nil
+}
+
+// observers are the servers that tell what they see of the edges.
+func observers(cfg config.Scheduler) []string {
+	return slices.Concat(cfg.Peers.Servers, cfg.Router.Servers)
+}
+
+// setRouters has the routers of cfg followed. Without any before or from now on nothing
+// changes: that needs a restart.
+func (s *scheduler) setRouters(cfg config.Scheduler) error {
+	if s.follower == nil {
+		return nil
+	}
+	return errors.Join(s.follower.SetServers(cfg.Router.Servers), s.peers.SetServers(observers(cfg)))
 }
 
 // buildSource makes what nodes and domains come from, and decides by what it has at

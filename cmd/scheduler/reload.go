@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"millrace/internal/config"
 )
@@ -46,6 +47,9 @@ func (s *scheduler) refuse(cfg config.Scheduler) error {
 func (s *scheduler) apply(cfg config.Scheduler) error {
 	s.out.Level.Set(cfg.Log.Level)
 	errs := []error{s.cluster.Reload(cfg.Cluster), s.doors.Reload(cfg.Listen)}
+	if !slices.Equal(cfg.Router.Servers, s.cfg.Router.Servers) {
+		errs = append(errs, s.setRouters(cfg))
+	}
 	for _, h := range s.http {
 		errs = append(errs, h.SetConfig(cfg.HTTP))
 	}

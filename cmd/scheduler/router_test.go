@@ -54,11 +54,12 @@ func newRouted(t *testing.T) *routed {
 func follows(t *testing.T, url, state string) *trial {
 	t.Helper()
 	tr := &trial{log: &runtest.Journal{}}
-	src := config.Sources{}
+	src := config.Sources{File: filepath.Join(t.TempDir(), "scheduler.yaml")}
+	runtest.Write(t, src.File, "router: {servers: [\""+url+"\"]}\n")
 	for _, scheme := range []string{"dns", "http", "admin"} {
 		src.Flags = append(src.Flags, config.Flag{Name: "--" + scheme, Key: "address." + scheme, Text: "127.0.0.1:0"})
 	}
-	src.Flags = append(src.Flags, config.Flag{Name: "--router", Key: "router.servers", Text: url}, config.Flag{Name: "--set", Key: "router.state_file", Text: state})
+	src.Flags = append(src.Flags, config.Flag{Name: "--set", Key: "router.state_file", Text: state})
 	loaded, err := config.Load(config.DefaultScheduler(), src)
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +107,16 @@ func TestFollowsRouter(t *testing.T) {
 		if !answers(tr) {
 			t.Error("no answer without the router")
 		}
+		// Another one, without a restart.
+		other := newRouted(t)
+		runtest.Write(t, tr.src.File, "router: {servers: [\""+other.url+"\"]}\n")
+		tr.reload(tr.read())
+		if l := tr.log.Lines(t, "changed"); len(l) != 1 || l[0]["setting"] != "router.servers" || l[0]["new"] != "["+other.url+"]" {
+			t.Errorf("a reload tells %s", tr.log)
+		}
+		runtest.AwaitGet(t, "http://"+tr.addr("admin")+"/metrics", `millrace_control_peer_alive{peer="`+other.url+`"} 1`)
+		runtest.AwaitGet(t, "http://"+tr.addr("admin")+"/v1/status", `"from":"`+other.url+`"`)
+		tr.src.File = ""
 		tr.reload(tr.read())
 		if !strings.Contains(tr.log.String(), "no configuration file to read: --config names it") {
 			t.Errorf("a reload tells %s", tr.log)

@@ -39,7 +39,7 @@ type Root interface {
 	Validate() error
 
 	problems() []problem
-	restart() []string // see needsRestart
+	restart() []string // sections and keys that a reload from this or to this leaves as they are
 }
 
 // TLS names the files of the certificate for RTMPS and HTTPS. They are read again

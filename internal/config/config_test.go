@@ -183,4 +183,5 @@ func TestRestartNamesSettings(t *testing.T) {
 	}
 	f(DefaultNode().restart(), Settings(DefaultNode()))
 	f(DefaultScheduler().restart(), Settings(DefaultScheduler()))
+	f(DefaultRouter().restart(), Settings(DefaultRouter()))
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -14,9 +15,9 @@ type Change struct {
 }
 
 // needsRestart reports whether key is, or is below, one of the sections and keys that
-// a reload leaves as they are.
-func needsRestart(restart []string, key string) bool {
-	for _, r := range restart {
+// a reload from old to now leaves as they are.
+func needsRestart[R Root](old, now R, key string) bool {
+	for _, r := range slices.Concat(old.restart(), now.restart()) {
 		if key == r || strings.HasPrefix(key, r+".") {
 			return true
 		}
@@ -33,7 +34,7 @@ func Changes[R Root](old, now R) []Change {
 		if reflect.DeepEqual(x.Interface(), y.Interface()) {
 			continue
 		}
-		c := Change{Key: s.Key, Restart: needsRestart(old.restart(), s.Key)}
+		c := Change{Key: s.Key, Restart: needsRestart(old, now, s.Key)}
 		if c.Old, c.New = "(secret)", "(secret)"; !s.Secret {
 			c.Old, c.New = formatWith(x, s.size, bare), formatWith(y, s.size, bare)
 		}
@@ -58,13 +59,14 @@ func Tell(log *slog.Logger, changes []Change) (inForce int) {
 // Keep returns now with the settings that need a restart as they were in old:
 // what is really in force after a reload.
 func Keep[R Root](old, now R) R {
-	a, b := reflect.ValueOf(old), reflect.ValueOf(&now).Elem()
+	kept := now
+	a, b := reflect.ValueOf(old), reflect.ValueOf(&kept).Elem()
 	for _, s := range Settings(old) {
-		if needsRestart(old.restart(), s.Key) {
+		if needsRestart(old, now, s.Key) {
 			b.FieldByIndex(s.index).Set(a.FieldByIndex(s.index))
 		}
 	}
-	return now
+	return kept
 }
 
 // bare is the text as it is: what shows it has quotes of its own.

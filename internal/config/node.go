@@ -112,11 +112,13 @@ func (n Node) Validate() error { return join(n.problems()) }
 
 // restart are the sections and keys that a reload leaves as they are: what was
 // opened, sized or started with them stays.
-func (Node) restart() []string {
-	return []string{
+func (n Node) restart() []string {
+	out := []string{
 		"role", "id", "datacenter", "upstream.ca_file", "address", "tls", "log.format", "httpflv.shards", "httpflv.read_timeout", "httpflv.idle_timeout",
-		"scheduling", "router",
+		"scheduling", "router.state_file", "router.every", "router.region", "router.isps", "router.domain", "router.groups", "router.addresses",
+		"router.url", "router.push", "router.probe", "router.reach", "router.price", "router.weight",
 	}
+	return append(out, noServers(n.Router.Servers)...)
 }
 
 func (n Node) problems() []problem {

@@ -111,6 +111,15 @@ func (r Routing) relations(n Node) (errs []error) {
 	return errs
 }
 
+// noServers are the keys that need a restart to have the first router, or none any more:
+// nothing runs that could ask others.
+func noServers(servers []string) []string {
+	if len(servers) == 0 {
+		return []string{"router.servers"}
+	}
+	return nil
+}
+
 // checkServers checks a list of routers.
 func checkServers(servers []string) error {
 	c := control.DefaultFollowerConfig()

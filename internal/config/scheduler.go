@@ -75,11 +75,12 @@ func DefaultScheduler() Scheduler {
 func (s Scheduler) Validate() error { return join(s.problems()) }
 
 // restart are the sections and keys that a reload leaves as they are.
-func (Scheduler) restart() []string {
-	return []string{
-		"id", "address", "tls", "log.format", "files", "router", "dns.workers", "dns.rate_table", "http.read_timeout", "http.idle_timeout",
+func (s Scheduler) restart() []string {
+	out := []string{
+		"id", "address", "tls", "log.format", "files", "router.state_file", "router.wait", "dns.workers", "dns.rate_table", "http.read_timeout", "http.idle_timeout",
 		"probe", "peers", "control",
 	}
+	return append(out, noServers(s.Router.Servers)...)
 }
 
 func (s Scheduler) problems() []problem {

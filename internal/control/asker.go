@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 )
 
 // asker is what those have in common who ask servers for what is new, without end: whose
-// turn it is, what came of each question, how long to wait after it. But for Status and
-// Counts, which are safe from any goroutine, it belongs to the one that asks.
+// turn it is, what came of each question, how long to wait after it. But for SetServers,
+// Status and Counts, which are safe from any goroutine, it belongs to the one that asks.
 type asker struct {
 	// Fixed at construction.
 	cfg    FollowerConfig
@@ -21,7 +22,13 @@ type asker struct {
 	log    *slog.Logger
 	what   string // is asked for, as the log has it: snapshots, orders
 
-	rota rota
+	rota     rota
+	answered string // the server that did last. Whether another one answers at all is to be known soon: it is not asked to wait
+
+	// Guarded by mu.
+	mu        sync.Mutex
+	servers   []string           // that take the place of those in rota; nil: none
+	interrupt context.CancelFunc // ends the question under way, and the rest after it
 
 	// Safe from any goroutine.
 	status atomic.Pointer[SourceStatus]
@@ -43,6 +50,36 @@ func newAsker(kind, what, whom string, cfg FollowerConfig, node string, cluster 
 	}
 	a.status.Store(&SourceStatus{Kind: kind, From: a.rota.server()})
 	return a, nil
+}
+
+// SetServers has other servers asked, from now on: a question under way is given up. What
+// was taken from others stays in use.
+func (a *asker) SetServers(servers []string) error {
+	servers, err := newServers(servers)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.servers = servers
+	if a.interrupt != nil {
+		a.interrupt()
+	}
+	return nil
+}
+
+// turn begins a question to the server whose turn it is. Its context is over as well when
+// other servers are to be asked; done ends it.
+func (a *asker) turn(ctx context.Context) (question context.Context, done context.CancelFunc) {
+	question, done = context.WithCancel(ctx)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.servers != nil {
+		a.rota.change(a.servers)
+		a.servers = nil
+	}
+	a.interrupt = done
+	return question, done
 }
 
 // Status says whom is asked and what came of it. Its version is that of what is in use.
@@ -81,6 +118,7 @@ func (a *asker) note(server string, v Version, news bool, err error) (tell bool)
 	}
 	a.counts[outcome].Add(1)
 	if err == nil {
+		a.answered = server
 		if a.rota.answered() {
 			a.log.Info(a.what+" are followed again", "server", server)
 		}

@@ -77,6 +77,7 @@ type Beat struct {
 	status atomic.Pointer[BeatStatus]
 	local  atomic.Pointer[netip.Addr] // the address of this node on the way to the router
 	counts [outcomes]atomic.Uint64
+	next   atomic.Pointer[[]string] // servers that take the place of those in rota
 
 	hurry chan struct{} // capacity 1, never closed
 }
@@ -126,6 +127,17 @@ func (b *Beat) Hurry() {
 	}
 }
 
+// SetServers has other routers told, from now on.
+func (b *Beat) SetServers(servers []string) error {
+	servers, err := newServers(servers)
+	if err != nil {
+		return err
+	}
+	b.next.Store(&servers)
+	b.Hurry()
+	return nil
+}
+
 // hurryPause is how long after a heartbeat the next one may be sent, for whatever reason.
 const hurryPause = 200 * time.Millisecond
 
@@ -157,6 +169,9 @@ func (b *Beat) Run(ctx context.Context) error {
 // beat tells the router whose turn it is, and returns how long after now another one is
 // to be told.
 func (b *Beat) beat(ctx context.Context, now time.Time) time.Duration {
+	if servers := b.next.Swap(nil); servers != nil {
+		b.rota.change(*servers)
+	}
 	server := b.rota.server()
 	h := b.compose(now, server)
 	said := b.pack(mustJSON(h))

@@ -13,7 +13,9 @@ import (
 func (f *Follower) fetch(ctx context.Context, base string, have *Bundle) (*Bundle, error) {
 	q, wait := url.Values{}, time.Duration(0)
 	if have != nil {
-		wait = f.cfg.Wait
+		if f.answered == base {
+			wait = f.cfg.Wait
+		}
 		q.Set("have", have.Version.Token)
 		q.Set("wait", wait.String())
 	}
@@ -23,7 +25,7 @@ func (f *Follower) fetch(ctx context.Context, base string, have *Bundle) (*Bundl
 		return nil, err
 	}
 	if said.unchanged || have != nil && said.token == have.Version.Token {
-		if time.Since(begun) < early {
+		if wait > 0 && time.Since(begun) < early {
 			return nil, fail(Early, "the server answers at once, without news")
 		}
 		return nil, nil

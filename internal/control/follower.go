@@ -122,22 +122,31 @@ func (f *Follower) Next(ctx context.Context, have *Bundle) (*Bundle, error) {
 		}
 	}
 	for {
-		url := f.rota.server()
-		b, err := f.fetch(ctx, url, have)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		f.judge(url, b, err)
+		b := f.once(ctx, have)
 		if b != nil {
 			return b, nil
 		}
-		if err == nil {
-			continue
-		}
-		if err := f.rest(ctx); err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
+}
+
+// once asks the server whose turn it is, and rests when that failed. The result is nil
+// when there is nothing new, and when ctx is over.
+func (f *Follower) once(ctx context.Context, have *Bundle) *Bundle {
+	question, done := f.turn(ctx)
+	defer done()
+	url := f.rota.server()
+	b, err := f.fetch(question, url, have)
+	if err != nil && question.Err() != nil {
+		return nil
+	}
+	f.judge(url, b, err)
+	if err != nil {
+		_ = f.rest(question) // it is over when somebody else is to be asked
+	}
+	return b
 }
 
 // kept returns the bundle on disk, nil when there is none that is good.

@@ -21,9 +21,8 @@ type OrdersFollower struct {
 	apply func(*Orders)
 
 	// Owned by Run.
-	have  Version // of the orders in force; zero for none
-	from  string  // the URL that they came from
-	asked string  // the server of the last answer
+	have Version // of the orders in force; zero for none
+	from string  // the URL that they came from
 }
 
 // NewOrdersFollower returns an OrdersFollower for the node of that id. apply is called
@@ -51,23 +50,27 @@ func (f *OrdersFollower) Run(ctx context.Context) error {
 	defer f.client.close()
 	f.begin()
 	for ctx.Err() == nil {
-		server := f.rota.server()
-		o, err := f.fetch(ctx, server)
-		if ctx.Err() != nil {
-			break
-		}
-		f.judge(server, err, o != nil)
-		if o != nil {
-			f.apply(o)
-		}
-		if err == nil {
-			continue
-		}
-		if f.rest(ctx) != nil {
-			break
-		}
+		f.once(ctx)
 	}
 	return nil
+}
+
+// once asks the router whose turn it is, and rests when that failed.
+func (f *OrdersFollower) once(ctx context.Context) {
+	question, done := f.turn(ctx)
+	defer done()
+	server := f.rota.server()
+	o, err := f.fetch(question, server)
+	if err != nil && question.Err() != nil {
+		return
+	}
+	f.judge(server, err, o != nil)
+	if o != nil {
+		f.apply(o)
+	}
+	if err != nil {
+		_ = f.rest(question) // it is over when somebody else is to be asked
+	}
 }
 
 // begin applies what is kept on disk.
@@ -100,8 +103,7 @@ func (f *OrdersFollower) fetch(ctx context.Context, server string) (*Orders, err
 	switch {
 	case f.have.Token == "":
 		wait = min(wait, firstWait)
-	case f.asked != server:
-		// Whether this one answers at all is to be known soon.
+	case f.answered != server:
 		wait = 0
 	}
 	if f.have.Token != "" {
@@ -147,8 +149,5 @@ func (f *OrdersFollower) judge(server string, err error, news bool) {
 			msg = "no orders yet, the settings alone count"
 		}
 		f.log.Warn(msg, "server", server, "version", f.have, "reason", outcomeOf(err), "err", err)
-	}
-	if err == nil {
-		f.asked = server
 	}
 }

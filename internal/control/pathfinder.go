@@ -82,7 +82,7 @@ type Pathfinder struct {
 	// Guarded by mu.
 	mu      sync.Mutex
 	routes  map[stream.Name]*route
-	server  int       // that is asked
+	rota    rota      // whose turn it is; it does not say how long to rest
 	failing bool      // no answer came in time, and none has since
 	rest    time.Time // while failing: when one reader may try again
 	status  PathStatus
@@ -111,13 +111,23 @@ func NewPathfinder(cfg PathConfig, node string, cluster *auth.Cluster, dial Dial
 	if len(cfg.Servers) == 0 {
 		return nil, errors.New("servers is empty: name at least one router")
 	}
-	p := &Pathfinder{
-		cfg: cfg, client: newClient(node, cluster, dial, conf), log: log,
+	return &Pathfinder{
+		cfg: cfg, client: newClient(node, cluster, dial, conf), log: log, rota: newRota(node, cfg.Servers, 0, 0),
 		asks: make(chan *route, maxAsks), routes: map[stream.Name]*route{},
+	}, nil
+}
+
+// SetServers has other routers asked, from now on.
+func (p *Pathfinder) SetServers(servers []string) error {
+	servers, err := newServers(servers)
+	if err != nil {
+		return err
 	}
-	r := newRota(node, cfg.Servers, 0, 0)
-	p.server = r.turn
-	return p, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rota.change(servers)
+	p.rest = time.Time{} // they may answer
+	return nil
 }
 
 // Route returns where to pull the stream from. It blocks for the timeout at most, and
@@ -211,7 +221,7 @@ func (p *Pathfinder) roomLocked(now time.Time) {
 // tripLocked notes that no answer came in time.
 func (p *Pathfinder) tripLocked(now time.Time, err error) {
 	if !p.failing {
-		p.log.Warn("no router tells where to pull streams from, the pool is used", "server", p.cfg.Servers[p.server], "err", err)
+		p.log.Warn("no router tells where to pull streams from, the pool is used", "server", p.rota.server(), "err", err)
 	}
 	p.failing, p.rest, p.status.Error = true, now.Add(p.cfg.Rest), err.Error()
 }

@@ -34,23 +34,26 @@ func (p *Pathfinder) Run(ctx context.Context) error {
 func (p *Pathfinder) ask(ctx context.Context, r *route) {
 	defer close(r.done)
 	err := fmt.Errorf("%w: too many are asked for", ErrNoRoute)
-	for range p.cfg.Servers {
+	p.mu.Lock()
+	tries := len(p.rota.servers)
+	p.mu.Unlock()
+	for range tries {
 		now := time.Now()
 		if !now.Before(r.late) {
 			break
 		}
 		p.mu.Lock()
-		i := p.server
+		server := p.rota.server()
 		p.status.Asked++
 		p.mu.Unlock()
-		if r.answer, err = p.question(ctx, p.cfg.Servers[i], r); err == nil {
+		if r.answer, err = p.question(ctx, server, r); err == nil {
 			p.answered(r)
 			return
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		p.failed(i, err)
+		p.failed(server, err)
 	}
 	if _, failed := errors.AsType[*failure](err); failed && ctx.Err() == nil {
 		p.mu.Lock()
@@ -90,18 +93,19 @@ func (p *Pathfinder) answered(r *route) {
 		return
 	}
 	if p.failing {
-		p.log.Info("a router tells where to pull streams from again", "server", p.cfg.Servers[p.server])
+		p.log.Info("a router tells where to pull streams from again", "server", p.rota.server())
 	}
+	p.rota.answered()
 	p.failing, p.status.Error = false, ""
 }
 
-// failed notes that the server i failed. The next one is asked from now on.
-func (p *Pathfinder) failed(i int, err error) {
+// failed notes that a server failed. The next one is asked from now on.
+func (p *Pathfinder) failed(server string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[outcomeOf(err)]++
-	if p.server == i { // else another question has found that out
-		p.server = (i + 1) % len(p.cfg.Servers)
+	if p.rota.server() == server { // else another question has found that out
+		p.rota.failed(outcomeOf(err))
 	}
 }
 
@@ -122,7 +126,7 @@ func (p *Pathfinder) Status() PathStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.status
-	s.Server, s.Resting, s.Counts = p.cfg.Servers[p.server], p.failing, make(map[string]uint64, outcomes)
+	s.Server, s.Resting, s.Counts = p.rota.server(), p.failing, make(map[string]uint64, outcomes)
 	for i, n := range p.counts {
 		s.Counts[Outcome(i).String()] = n
 	}

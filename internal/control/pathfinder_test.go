@@ -21,7 +21,7 @@ func finding(t *testing.T, net *network, servers ...string) *Pathfinder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.server = 0
+	p.rota.turn = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {

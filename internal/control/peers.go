@@ -50,9 +50,11 @@ type Peers struct {
 	observe func([]sched.Observation)
 	log     *slog.Logger
 
+	changed chan struct{} // capacity 1, never closed: there are other servers
+
 	// Guarded by mu.
 	mu     sync.Mutex
-	status []PeerStatus // in the order of the servers
+	status []PeerStatus // one of each server, in their order
 }
 
 // PeerStatus is what is known of one server.
@@ -71,11 +73,37 @@ func NewPeers(cfg PeersConfig, node string, cluster *auth.Cluster, dial Dial, co
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Peers{cfg: cfg, client: newClient(node, cluster, dial, conf), observe: observe, log: log}
-	for _, s := range cfg.Servers {
-		p.status = append(p.status, PeerStatus{Server: s})
+	p := &Peers{cfg: cfg, client: newClient(node, cluster, dial, conf), observe: observe, log: log, changed: make(chan struct{}, 1)}
+	return p, p.SetServers(cfg.Servers)
+}
+
+// SetServers has these servers followed, and no others, from now on.
+func (p *Peers) SetServers(servers []string) error {
+	if err := checkServers(servers); err != nil {
+		return err
 	}
-	return p, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var status []PeerStatus
+	for _, server := range servers {
+		if placeOf(status, server) < 0 {
+			status = append(status, PeerStatus{Server: server})
+			if i := placeOf(p.status, server); i >= 0 {
+				status[len(status)-1] = p.status[i]
+			}
+		}
+	}
+	p.status = status
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// placeOf returns where the server is in status, below 0 if it is not.
+func placeOf(status []PeerStatus, server string) int {
+	return slices.IndexFunc(status, func(s PeerStatus) bool { return s.Server == server })
 }
 
 // Status returns what is known of each server.
@@ -89,19 +117,42 @@ func (p *Peers) Status() []PeerStatus {
 func (p *Peers) Run(ctx context.Context) error {
 	defer p.client.close()
 	var wg sync.WaitGroup
-	for i := range p.cfg.Servers {
-		wg.Go(func() { p.follow(ctx, i) })
+	defer wg.Wait()
+	followed := map[string]context.CancelFunc{} // ends it
+	defer func() {
+		for _, end := range followed {
+			end()
+		}
+	}()
+	for {
+		select {
+		case <-p.changed:
+		case <-ctx.Done():
+			return nil
+		}
+		servers := p.Status()
+		for server, end := range followed {
+			if placeOf(servers, server) < 0 {
+				end()
+				delete(followed, server)
+			}
+		}
+		for _, s := range servers {
+			if followed[s.Server] == nil {
+				one, end := context.WithCancel(ctx)
+				followed[s.Server] = end
+				wg.Go(func() { p.follow(one, s.Server) })
+			}
+		}
 	}
-	wg.Wait()
-	return nil
 }
 
 // maxPeerPause is how long a server is left alone that does not answer.
 const maxPeerPause = 10 * time.Second
 
 // follow follows one server. It ends early when that is this program itself.
-func (p *Peers) follow(ctx context.Context, i int) {
-	server, token := p.cfg.Servers[i], ""
+func (p *Peers) follow(ctx context.Context, server string) {
+	token := ""
 	pause, failing := p.cfg.Every, false
 	known := map[seenKey]time.Time{} // by the observer's clock
 	for {
@@ -110,7 +161,7 @@ func (p *Peers) follow(ctx context.Context, i int) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			p.note(i, func(s *PeerStatus) { s.Error = fmt.Sprintf("%s: %v", outcomeOf(err), err) })
+			p.note(server, func(s *PeerStatus) { s.Error = fmt.Sprintf("%s: %v", outcomeOf(err), err) })
 			if !failing {
 				p.log.Warn("no report from a peer", "server", server, "reason", outcomeOf(err), "err", err)
 			}
@@ -123,12 +174,12 @@ func (p *Peers) follow(ctx context.Context, i int) {
 				p.log.Info("reports from a peer again", "server", server)
 			}
 			failing, pause = false, p.cfg.Every
-			p.note(i, func(s *PeerStatus) { s.Error = "" })
+			p.note(server, func(s *PeerStatus) { s.Error = "" })
 		}
 		if report != nil {
 			token = next
 			now := time.Now()
-			p.note(i, func(s *PeerStatus) {
+			p.note(server, func(s *PeerStatus) {
 				*s = PeerStatus{Server: server, Observer: report.Observer, At: now, Nodes: report.nodes()}
 			})
 			p.observe(report.news(now, known))
@@ -140,10 +191,12 @@ func (p *Peers) follow(ctx context.Context, i int) {
 	}
 }
 
-func (p *Peers) note(i int, change func(*PeerStatus)) {
+func (p *Peers) note(server string, change func(*PeerStatus)) {
 	p.mu.Lock()
-	change(&p.status[i])
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	if i := placeOf(p.status, server); i >= 0 { // else it was just taken off
+		change(&p.status[i])
+	}
 }
 
 // ask returns the report of a server, nil if it is still the one of that token.

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"errors"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -10,6 +12,7 @@ import (
 // goroutine.
 type rota struct {
 	servers            []string
+	first              uint32 // which one the node begins with, of however many
 	retryMin, retryMax time.Duration
 
 	turn     int                // which one is asked
@@ -21,10 +24,29 @@ type rota struct {
 func newRota(node string, servers []string, retryMin, retryMax time.Duration) rota {
 	h := fnv.New32a()
 	h.Write([]byte(node))
-	return rota{
-		servers: servers, retryMin: retryMin, retryMax: retryMax,
-		turn: int(h.Sum32() % uint32(len(servers))), told: map[string]Outcome{},
+	r := rota{first: h.Sum32(), retryMin: retryMin, retryMax: retryMax, told: map[string]Outcome{}}
+	r.change(servers)
+	return r
+}
+
+// change puts servers in the place of those that there were. It stays the turn of the
+// one that has it, if that is still there.
+func (r *rota) change(servers []string) {
+	turn := int(r.first % uint32(len(servers)))
+	if len(r.servers) > 0 {
+		if i := slices.Index(servers, r.server()); i >= 0 {
+			turn = i
+		}
 	}
+	r.servers, r.turn, r.failures = servers, turn, 0
+}
+
+// newServers returns what may take the place of the servers of a program that runs.
+func newServers(servers []string) ([]string, error) {
+	if len(servers) == 0 {
+		return nil, errors.New("servers is empty: name at least one")
+	}
+	return slices.Clone(servers), checkServers(servers)
 }
 
 // server returns the one to ask.
