@@ -124,7 +124,7 @@ func TestRefusalArrives(t *testing.T) {
 		for _, secure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, TLS %v", c.name, secure), func(t *testing.T) {
 				s := start(t, secure, hello, nil)
-				for range 5 {
+				for range 3 {
 					conn := s.dial(t, secure)
 					if _, err := io.WriteString(conn, c.head); err != nil {
 						t.Fatal(err)
