@@ -252,8 +252,8 @@ func TestOneStateOneRouter(t *testing.T) {
 	}
 }
 
-// TestRefusesUnread: what is too big to be read is refused with a word. The client sends
-// no more than the router reads, or the answer might be lost with the connection.
+// TestRefusesUnread: what is too big to be read is refused with a word, which arrives even
+// if the client sends all of it first.
 func TestRefusesUnread(t *testing.T) {
 	tr := built(t, t.TempDir(), "")
 	tr.start(t)
@@ -279,7 +279,16 @@ func TestRefusesUnread(t *testing.T) {
 			t.Errorf("%s: %d %s", what, res.StatusCode, b)
 		}
 	}
-	f("a body", fmt.Sprintf("POST /v1/heartbeat HTTP/1.1\r\nHost: router\r\nContent-Length: %d\r\n\r\n", maxBody+1), 413)
+	post := func(size int, head string) string {
+		return fmt.Sprintf("POST /v1/heartbeat HTTP/1.1\r\nHost: router\r\nContent-Length: %d\r\n%s\r\n", size, head)
+	}
+	body := strings.Repeat("x", 8<<20)
+	for range 20 {
+		f("a body", post(len(body), "")+body, 413)
+	}
+	f("a body of which nothing comes", post(maxBody+1, ""), 413)
+	f("a body with a bad signature", post(len(body), "Millrace-Digest: "+strings.Repeat("0", 64)+"\r\nMillrace-Signature: 1:2\r\n")+body, 413)
 	head := "GET / HTTP/1.1\r\nHost: router\r\nX-Long: "
-	f("a head", head+strings.Repeat("x", maxHead-len(head)), 431)
+	f("a head", head+body, 431)
+	f("a head that is just too long", head+strings.Repeat("x", maxHead-len(head)), 431)
 }

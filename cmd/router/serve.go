@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"millrace/internal/control"
+	"millrace/internal/serve"
 )
 
 // Bounds of requests.
@@ -41,38 +41,25 @@ func (r *router) buildServers() error {
 // serve answers nodes, schedulers and operators until ctx ends; what is under way then
 // has until the deadline of the drain.
 func (r *router) serve(ctx context.Context, ln net.Listener) error {
-	srv := &fasthttp.Server{
-		Handler:               r.handle,
-		ErrorHandler:          refuseUnread,
-		HeaderReceived:        r.bodyLimit,
-		ReadTimeout:           requestTimeout,
-		IdleTimeout:           idleTimeout,
-		ReadBufferSize:        maxHead,
-		MaxRequestBodySize:    maxUnknown,
-		ReduceMemoryUsage:     true,    // who waits has no buffers: that costs 8 kB
-		Concurrency:           1 << 20, // the listener bounds connections
-		CloseOnShutdown:       true,
-		NoDefaultServerHeader: true,
-		Logger:                quiet{},
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	select {
-	case err := <-served:
-		return errors.Join(fmt.Errorf("serve on %v: %w", ln.Addr(), err), r.closeDoors())
-	case <-ctx.Done():
-	}
-	_ = r.closeDoors() // it cannot fail
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.patience())
-	defer cancel()
-	_ = srv.ShutdownWithContext(end) // what is left is in ReadTimeout's hands
-	_ = ln.Close()
-	<-served
-	return nil
+	return serve.New(&fasthttp.Server{
+		Handler:            r.handle,
+		HeaderReceived:     r.bodyLimit,
+		ReadTimeout:        requestTimeout,
+		IdleTimeout:        idleTimeout,
+		ReadBufferSize:     maxHead,
+		MaxRequestBodySize: maxUnknown,
+		ReduceMemoryUsage:  true, // who waits has no buffers: that costs 8 kB
+	}, refuseUnread, r.log).Run(ctx, ln, func() time.Duration {
+		r.closeDoors()
+		return r.patience()
+	})
 }
 
 // closeDoors answers whoever waits: nodes and pages go to another router.
-func (r *router) closeDoors() error { return errors.Join(r.server.Close(), r.console.Close()) }
+func (r *router) closeDoors() { // neither can fail
+	_ = r.server.Close()
+	_ = r.console.Close()
+}
 
 // handle answers one request.
 func (r *router) handle(ctx *fasthttp.RequestCtx) {
@@ -83,27 +70,16 @@ func (r *router) handle(ctx *fasthttp.RequestCtx) {
 
 // refuseUnread answers what was not read as a request to its end, in the words of
 // package control.
-func refuseUnread(ctx *fasthttp.RequestCtx, err error) {
-	status, reason, text := fasthttp.StatusBadRequest, control.BadRequest, "this is no HTTP request that makes sense"
-	var small *fasthttp.ErrSmallBuffer
-	var late net.Error
-	switch {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		status, reason = fasthttp.StatusRequestEntityTooLarge, control.TooBig
+func refuseUnread(ctx *fasthttp.RequestCtx, status int, _ error) {
+	text := "this is no HTTP request that makes sense"
+	switch status {
+	case fasthttp.StatusRequestEntityTooLarge:
 		text = fmt.Sprintf("the body is too big: at most %d bytes are read of who is logged in, %d of a node whose signature is good, and %d of others: "+
 			"compress it, or send less at once", maxBody, control.MaxSent, maxUnknown)
-	case errors.As(err, &small):
-		status, reason = fasthttp.StatusRequestHeaderFieldsTooLarge, control.TooBig
+	case fasthttp.StatusRequestHeaderFieldsTooLarge:
 		text = fmt.Sprintf("the head of the request has more than %d bytes", maxHead)
-	case errors.As(err, &late) && late.Timeout():
-		status, text = fasthttp.StatusRequestTimeout, fmt.Sprintf("the request took more than %v to come", requestTimeout)
+	case fasthttp.StatusRequestTimeout:
+		text = fmt.Sprintf("the request took more than %v to come", requestTimeout)
 	}
-	ctx.SetContentType("application/json")
-	ctx.SetStatusCode(status)
-	fmt.Fprintf(ctx, `{"error":%q,"reason":%q}`, text, reason.String())
+	control.RefuseUnread(ctx, status, text)
 }
-
-// quiet drops what fasthttp logs of single connections: resets and timeouts.
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}

@@ -2,16 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"millrace/internal/control"
 	"millrace/internal/frontend"
 	"millrace/internal/run"
 	"millrace/internal/sched"
+	"millrace/internal/serve"
 )
 
 // buildFaces opens the listeners of those who ask and puts a server on each.
@@ -114,6 +115,7 @@ func lookedAt(v *sched.View) bool {
 // Bounds of what followers send.
 const (
 	maxFollowerHead = 8 << 10
+	maxFollowerBody = 8 << 10
 	followerTimeout = 10 * time.Second
 	// followerIdle is how long a connection may be silent between two questions.
 	followerIdle = 2 * time.Minute
@@ -121,39 +123,33 @@ const (
 
 // serveFollowers answers edges that follow this scheduler, until ctx ends.
 func (s *scheduler) serveFollowers(ctx context.Context, ln net.Listener) error {
-	srv := &fasthttp.Server{
+	return serve.New(&fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			if !s.server.Handle(ctx) {
 				ctx.Error("nothing here: followers ask for /v1/snapshot and /v1/state\n", fasthttp.StatusNotFound)
 			}
 		},
-		ReadTimeout:           followerTimeout,
-		IdleTimeout:           followerIdle,
-		ReadBufferSize:        maxFollowerHead,
-		MaxRequestBodySize:    maxFollowerHead,
-		ReduceMemoryUsage:     true,    // a follower that waits has no buffers: it costs 8 kB
-		Concurrency:           1 << 20, // the listener bounds connections
-		CloseOnShutdown:       true,
-		NoDefaultServerHeader: true,
-		Logger:                quiet{},
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	select {
-	case err := <-served:
-		return errors.Join(fmt.Errorf("serve followers on %v: %w", ln.Addr(), err), s.server.Close())
-	case <-ctx.Done():
-	}
-	_ = s.server.Close() // who waits is answered, and goes to another
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = srv.ShutdownWithContext(end) // what is left is in ReadTimeout's hands
-	_ = ln.Close()
-	<-served
-	return nil
+		ReadTimeout:        followerTimeout,
+		IdleTimeout:        followerIdle,
+		ReadBufferSize:     maxFollowerHead,
+		MaxRequestBodySize: maxFollowerBody,
+		ReduceMemoryUsage:  true, // a follower that waits has no buffers: it costs 8 kB
+	}, refuseUnread, s.log).Run(ctx, ln, func() time.Duration {
+		_ = s.server.Close() // it cannot fail; who waits is answered, and goes to another
+		return time.Second
+	})
 }
 
-// quiet drops what fasthttp logs of single connections: resets and timeouts.
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}
+// refuseUnread answers what was not read as a request to its end.
+func refuseUnread(ctx *fasthttp.RequestCtx, status int, _ error) {
+	text := "this is no HTTP request that makes sense"
+	switch status {
+	case fasthttp.StatusRequestEntityTooLarge:
+		text = fmt.Sprintf("the body has more than %d bytes: followers ask without one", maxFollowerBody)
+	case fasthttp.StatusRequestHeaderFieldsTooLarge:
+		text = fmt.Sprintf("the head of the request has more than %d bytes", maxFollowerHead)
+	case fasthttp.StatusRequestTimeout:
+		text = fmt.Sprintf("the request took more than %v to come", followerTimeout)
+	}
+	control.RefuseUnread(ctx, status, text)
+}

@@ -66,7 +66,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"golang.org/x/sync/errgroup"
+
+	"millrace/internal/serve"
 )
 
 // Config says who may ask.
@@ -168,11 +169,9 @@ func isLoopback(a net.Addr) bool {
 
 // Limits of the HTTP side: an operator, a scraper and a few scripts.
 const (
-	maxConnections = 256
 	maxRequest     = 16 << 10
 	requestTimeout = 10 * time.Second
 	idleTimeout    = time.Minute
-	endTimeout     = time.Second // for answers in progress at the end
 )
 
 // Run answers until ctx ends, closes the listener and returns nil. When the listener
@@ -187,41 +186,25 @@ func (s *Server) Run(ctx context.Context) error {
 
 // serve answers until ctx ends or the listener fails.
 func (s *Server) serve(ctx context.Context) error {
-	srv := &fasthttp.Server{
-		Handler:               s.handle,
-		Name:                  "millrace",
-		Concurrency:           maxConnections,
-		ReadTimeout:           requestTimeout,
-		WriteTimeout:          requestTimeout,
-		IdleTimeout:           idleTimeout,
-		ReadBufferSize:        maxRequest,
-		MaxRequestBodySize:    maxRequest,
-		CloseOnShutdown:       true,
-		NoDefaultServerHeader: true,
-		Logger:                quiet{},
-	}
-	var group errgroup.Group
-	ctx, cancel := context.WithCancel(ctx)
-	group.Go(func() error {
-		defer cancel()
-		if err := srv.Serve(s.ln); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("serve admin on %v: %w", s.ln.Addr(), err)
-		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		end, stop := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-		defer stop()
-		if err := srv.ShutdownWithContext(end); err != nil {
-			s.log.Debug("admin ended with answers in progress", "err", err)
-		}
-		return nil
-	})
-	return group.Wait()
+	return serve.New(&fasthttp.Server{
+		Handler:            s.handle,
+		Name:               "millrace",
+		ReadTimeout:        requestTimeout,
+		WriteTimeout:       requestTimeout,
+		IdleTimeout:        idleTimeout,
+		ReadBufferSize:     maxRequest,
+		MaxRequestBodySize: maxRequest,
+	}, refuseUnread, s.log).Run(ctx, s.ln, nil)
 }
 
-// quiet drops what fasthttp logs of single connections: resets and timeouts.
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}
+// refuseUnread answers what was not read as a request to its end.
+func refuseUnread(ctx *fasthttp.RequestCtx, status int, _ error) {
+	text := "this is no HTTP request that makes sense"
+	switch status {
+	case fasthttp.StatusRequestEntityTooLarge, fasthttp.StatusRequestHeaderFieldsTooLarge:
+		text = fmt.Sprintf("neither the head of a request nor its body may have more than %d bytes", maxRequest)
+	case fasthttp.StatusRequestTimeout:
+		text = fmt.Sprintf("the request took more than %v to come", requestTimeout)
+	}
+	fail(ctx, status, "bad_request", text)
+}

@@ -18,11 +18,8 @@ var statusOf = [refusals]int{
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r Refusal, text string) {
 	s.refused[r].Add(1)
 	s.log.Debug("question refused", "peer", ctx.RemoteAddr(), "path", string(ctx.Path()), "reason", r, "err", text)
-	ctx.SetStatusCode(statusOf[r])
-	ctx.SetContentType("application/json")
+	tell(ctx, statusOf[r], r, text)
 	h := &ctx.Response.Header
-	h.Set("Cache-Control", "no-store")
-	h.Set(reasonField, r.String())
 	if method := methodOf(string(ctx.Path())); r == BadRequest && string(ctx.Method()) != method {
 		ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
 		h.Set("Allow", method)
@@ -30,6 +27,24 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r Refusal, text string) {
 	if r == TooMany && len(h.Peek("Retry-After")) == 0 {
 		h.Set("Retry-After", strconv.Itoa(1+rand.IntN(shortRest)))
 	}
+}
+
+// RefuseUnread answers a request that was not read to its end, and so has not come to a
+// [Server], as that would: with the status, and with text for people.
+func RefuseUnread(ctx *fasthttp.RequestCtx, status int, text string) {
+	r := BadRequest
+	if status == fasthttp.StatusRequestEntityTooLarge || status == fasthttp.StatusRequestHeaderFieldsTooLarge {
+		r = TooBig
+	}
+	tell(ctx, status, r, text)
+}
+
+// tell writes a refusal as those who ask read it.
+func tell(ctx *fasthttp.RequestCtx, status int, r Refusal, text string) {
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("application/json")
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	ctx.Response.Header.Set(reasonField, r.String())
 	b, _ := json.Marshal(struct { // text and a word: it cannot fail
 		Error  string  `json:"error"`
 		Reason Refusal `json:"reason"`

@@ -35,7 +35,7 @@ func dig(t *testing.T, at netip.AddrPort, args string) string {
 
 func TestDig(t *testing.T) {
 	d := newTestDNS(t)
-	at := serve(t, d, "127.0.0.1:0")
+	at := serveDNS(t, d, "127.0.0.1:0")
 	f := func(args string, want ...string) {
 		t.Helper()
 		out := dig(t, at, args)
@@ -87,7 +87,7 @@ func TestDig(t *testing.T) {
 func TestDigOverTheRate(t *testing.T) {
 	const every = time.Second // RateLimit 1
 	d := newTestDNS(t, func(c *DNSConfig) { c.RateLimit, c.RateSlip = 1, 1 })
-	at := serve(t, d, "127.0.0.1:0")
+	at := serveDNS(t, d, "127.0.0.1:0")
 	key := newRateKey(at.Addr(), classAnswer)
 	// over asks while the bucket is empty. Where the machine was too slow for that, it
 	// asks again: the answer would tell nothing.

@@ -13,8 +13,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// serve listens at addr and runs d until the test ends.
-func serve(t testing.TB, d *DNS, addr string) netip.AddrPort {
+// serveDNS listens at addr and runs d until the test ends.
+func serveDNS(t testing.TB, d *DNS, addr string) netip.AddrPort {
 	t.Helper()
 	if err := d.Listen(t.Context(), addr); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestSockets(t *testing.T) {
 			if strings.HasPrefix(host, "[") && !hasIPv6() {
 				t.Skip("skipped: this machine has no IPv6")
 			}
-			port := serve(t, d, host+":0").Port()
+			port := serveDNS(t, d, host+":0").Port()
 			asked := []string{host}
 			switch host {
 			case "[::]", "":
@@ -86,7 +86,7 @@ func hasIPv6() bool {
 // reply to its own question.
 func TestManyAtOnce(t *testing.T) {
 	d := newTestDNS(t, func(c *DNSConfig) { c.Workers = 4 })
-	addr := serve(t, d, "127.0.0.1:0").String()
+	addr := serveDNS(t, d, "127.0.0.1:0").String()
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
@@ -121,7 +121,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 func TestPortIsTaken(t *testing.T) {
-	addr := serve(t, newTestDNS(t), "127.0.0.1:0")
+	addr := serveDNS(t, newTestDNS(t), "127.0.0.1:0")
 	second := newTestDNS(t)
 	if err := second.Listen(t.Context(), addr.String()); err == nil {
 		t.Error("two servers share a port")
@@ -140,7 +140,7 @@ func TestPortIsTaken(t *testing.T) {
 // elsewhere, is served all the same.
 func TestRateOverSockets(t *testing.T) {
 	d := newTestDNS(t, func(c *DNSConfig) { c.RateLimit, c.RateSlip, c.RateExempt = 1, 1, []string{"127.0.9.0/24"} })
-	addr := serve(t, d, "127.0.0.1:0").String()
+	addr := serveDNS(t, d, "127.0.0.1:0").String()
 	q := question("live.example.com", dns.TypeA)
 	var m *dns.Msg
 	for range 10 {
@@ -201,7 +201,7 @@ func TestNewPlan(t *testing.T) {
 	swap := &swapDecider{fixedDecider: fixed}
 	swap.now.Store(fixed.view)
 	d.decider = swap
-	addr := serve(t, d, "127.0.0.1:0").String()
+	addr := serveDNS(t, d, "127.0.0.1:0").String()
 	q := question("new.example.com", dns.TypeA)
 	if m := askOver(t, "udp", addr, q); m.Rcode != dns.RcodeNameError {
 		t.Fatalf("got %v", m)

@@ -20,7 +20,7 @@ import (
 // TestBatchOverTCP sends many queries before it reads a reply (RFC 7766, 6.2.1.1).
 func TestBatchOverTCP(t *testing.T) {
 	d := newTestDNS(t)
-	c, err := net.Dial("tcp", serve(t, d, "127.0.0.1:0").String())
+	c, err := net.Dial("tcp", serveDNS(t, d, "127.0.0.1:0").String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestBatchOverTCP(t *testing.T) {
 
 func TestLimitsOfConnections(t *testing.T) {
 	d := newTestDNS(t, func(c *DNSConfig) { c.MaxConnections, c.MaxPerAddress = 3, 2 })
-	addr := serve(t, d, "127.0.0.1:0").String()
+	addr := serveDNS(t, d, "127.0.0.1:0").String()
 	dial := func(from string) net.Conn {
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 		c, err := dialer.Dial("tcp", addr)

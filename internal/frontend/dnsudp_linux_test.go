@@ -44,7 +44,7 @@ func TestAddressOfReplies(t *testing.T) {
 // comes first.
 func TestDatagramsWithoutReply(t *testing.T) {
 	d := newTestDNS(t, func(c *DNSConfig) { c.Workers = 1 })
-	c, err := net.Dial("udp", serve(t, d, "127.0.0.1:0").String())
+	c, err := net.Dial("udp", serveDNS(t, d, "127.0.0.1:0").String())
 	if err != nil {
 		t.Fatal(err)
 	}

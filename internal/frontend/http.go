@@ -2,7 +2,6 @@ package frontend
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"millrace/internal/auth"
+	"millrace/internal/serve"
 )
 
 // The paths besides those of streams.
@@ -29,10 +29,6 @@ const (
 	// a few hundred bytes, and cookies of the site around it are all that makes it longer.
 	maxHead      = 8 << 10
 	writeTimeout = 10 * time.Second
-	// idleWorker is how long a goroutine of the HTTP library waits for a next connection.
-	idleWorker = 2 * time.Second
-	// closeTime is how long requests may take to end at the end.
-	closeTime = time.Second
 )
 
 // HTTP answers players and apps on one listener: with redirects, with addresses, and
@@ -44,7 +40,7 @@ type HTTP struct {
 	cluster    *auth.Cluster
 	redirector *Redirector
 	log        *slog.Logger
-	http       *fasthttp.Server
+	http       *serve.Server
 
 	// Safe from any goroutine.
 	settings atomic.Pointer[httpSettings]
@@ -64,59 +60,26 @@ func NewHTTP(cfg HTTPConfig, d Decider, cluster *auth.Cluster, ln net.Listener, 
 		limit: newRateLimiter(askers), stats: newHTTPStats(),
 	}
 	h.settings.Store(set)
-	h.http = &fasthttp.Server{
-		Handler:               h.handle,
-		ErrorHandler:          h.unreadable,
-		ReadTimeout:           cfg.ReadTimeout,
-		IdleTimeout:           cfg.IdleTimeout,
-		WriteTimeout:          writeTimeout,
-		ReadBufferSize:        maxHead,
-		MaxRequestBodySize:    maxQuestions,
-		MaxIdleWorkerDuration: idleWorker,
-		Concurrency:           1 << 20, // the listener bounds connections
-		CloseOnShutdown:       true,
-		NoDefaultServerHeader: true,
-		NoDefaultContentType:  true,
-		Logger:                quiet{log},
-	}
+	h.http = serve.New(&fasthttp.Server{
+		Handler:              h.handle,
+		ReadTimeout:          cfg.ReadTimeout,
+		IdleTimeout:          cfg.IdleTimeout,
+		WriteTimeout:         writeTimeout,
+		ReadBufferSize:       maxHead,
+		MaxRequestBodySize:   maxQuestions,
+		NoDefaultContentType: true,
+	}, h.unreadable, log)
 	return h, nil
-}
-
-// quiet is the log of the HTTP library, which knows errors only that a peer can cause
-// at will.
-type quiet struct{ log *slog.Logger }
-
-// Printf implements [fasthttp.Logger].
-func (q quiet) Printf(format string, args ...any) {
-	q.log.Debug("http", "err", fmt.Sprintf(format, args...))
 }
 
 // Run answers until ctx ends or the listener fails. It returns nil when ctx ended it.
 func (h *HTTP) Run(ctx context.Context) error {
-	served := make(chan error, 1)
-	go func() { served <- h.http.Serve(h.ln) }()
 	telling, told := context.WithCancel(context.WithoutCancel(ctx))
 	var report sync.WaitGroup
 	report.Go(func() { h.stats.run(telling, h.log) })
 	defer report.Wait()
 	defer told()
-
-	var err error
-	select {
-	case err = <-served:
-		served <- nil
-		if err == nil {
-			err = errors.New("closed")
-		}
-		err = fmt.Errorf("serve HTTP on %v: %w", h.ln.Addr(), err)
-	case <-ctx.Done():
-	}
-	closing, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	_ = h.http.ShutdownWithContext(closing) // what is left is in ReadTimeout's hands
-	_ = h.ln.Close()
-	<-served
-	return err
+	return h.http.Run(ctx, h.ln, nil)
 }
 
 // SetConfig changes all but the read and idle timeouts, from the next request on. If
@@ -175,20 +138,19 @@ func (h *HTTP) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// unreadable answers what the HTTP library could not read.
-func (h *HTTP) unreadable(ctx *fasthttp.RequestCtx, err error) {
+// unreadable answers what was not read as a request to its end.
+func (h *HTTP) unreadable(ctx *fasthttp.RequestCtx, status int, err error) {
 	r := badRequest(fmt.Sprintf("the request could not be read (%s): ask for GET /APP/NAME.flv", withoutRequest(err)))
-	var small *fasthttp.ErrSmallBuffer
-	switch {
-	case errors.As(err, &small):
-		r.status = fasthttp.StatusRequestHeaderFieldsTooLarge
+	r.status = status
+	switch status {
+	case fasthttp.StatusRequestHeaderFieldsTooLarge:
 		r.text = fmt.Sprintf("the request line and the header are over %d bytes together", maxHead)
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		r.status = fasthttp.StatusRequestEntityTooLarge
+	case fasthttp.StatusRequestEntityTooLarge:
 		r.text = fmt.Sprintf("the body is over %d bytes: ask in parts", maxQuestions)
+	case fasthttp.StatusRequestTimeout:
+		r.text = "the request took too long: send it at once"
 	}
 	h.refuse(ctx, h.settings.Load(), faceNone, r)
-	ctx.SetConnectionClose()
 }
 
 // withoutRequest is what the HTTP library says of a request that it could not read, less

@@ -141,7 +141,7 @@ func ask(t testing.TB, h *HTTP, from, raw string) *fasthttp.Response {
 	if err := req.Read(bufio.NewReaderSize(strings.NewReader(raw), maxHead)); err != nil {
 		t.Fatalf("%q: %v", raw, err)
 	}
-	ctx.Init(&req, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 1234)), quiet{slog.New(slog.DiscardHandler)})
+	ctx.Init(&req, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 1234)), nil)
 	h.handle(&ctx)
 	var out fasthttp.Response
 	ctx.Response.CopyTo(&out)
