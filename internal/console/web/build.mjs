@@ -21,7 +21,7 @@ export async function make(out, options = {}) {
   await mkdir(path.join(out, "assets"), {recursive: true});
   const result = await build({
     absWorkingDir: here,
-    entryPoints: {console: "src/main.tsx", theme: "src/theme.ts"},
+    entryPoints: {console: "src/main.tsx", theme: "src/theme.ts", live: "src/live-worker.ts"},
     outdir: path.join(out, "assets"),
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
@@ -52,8 +52,9 @@ async function index(metafile) {
   const name = (file) => "/assets/" + path.basename(file);
   const [main, about] = entry("src/main.tsx");
   const [theme] = entry("src/theme.ts");
+  const [live] = entry("src/live-worker.ts");
   const page = await readFile(path.join(here, "src", "index.html"), "utf8");
-  return page.replace("{{theme}}", name(theme)).replace("{{style}}", name(about.cssBundle)).replace("{{script}}", name(main));
+  return page.replace("{{theme}}", name(theme)).replace("{{style}}", name(about.cssBundle)).replace("{{script}}", name(main)).replace("{{live}}", name(live));
 }
 
 async function licences() {

@@ -107,7 +107,7 @@ http.createServer(async (req, res) => {
       res.writeHead(200, {"Content-Type": "application/json"});
       return res.end(JSON.stringify(answer));
     }
-    const page = path.extname(url.pathname) === "";
+    const page = !url.pathname.startsWith("/assets/") && (url.pathname.lastIndexOf("/") > 0 || path.extname(url.pathname) === "");
     if (page) await make(out);
     const file = page ? "index.html" : url.pathname;
     res.writeHead(200, {"Content-Type": types[path.extname(file)] ?? "application/octet-stream", "Content-Security-Policy": policy});

@@ -251,12 +251,37 @@ export const steps = {
     await page.waitForSelector(`.node.is-good[data-key="${victim}"]`);
   },
 
-  async "a router that is gone is told of, and found again"({page, run}) {
+  async "eight tabs are live at the same time"({page, given}) {
+    const tabs = [page]; // over HTTP/1.1 a browser has six connections for a router
+    while (tabs.length < 8) tabs.push(await page.context().newPage());
+    for (const tab of tabs) {
+      await tab.goto(given.base + "/network");
+      await tab.waitForSelector('[data-line="live"]');
+      await tab.waitForSelector('.node[data-key="edge-1"]');
+    }
+    await tabs[7].goto(`${given.base}/streams/${given.stream}`); // by an answer, not by what is told
+    await tabs[7].waitForSelector('.branch[data-node="edge-1"]');
+    for (const tab of tabs.slice(2)) await tab.close();
+  },
+
+  async "a router that is gone is told of in each tab, and found again"({page, run}) {
+    const tabs = page.context().pages();
     await run("kill router-1");
-    await page.waitForSelector(".lost[role=alert]");
+    for (const tab of tabs) await tab.waitForSelector(".lost[role=alert]");
     await run("restart router-1");
-    await page.waitForSelector('[data-line="live"]');
-    await page.waitForSelector(".lost", {state: "detached"});
+    for (const tab of tabs) {
+      await tab.waitForSelector('[data-line="live"]');
+      await tab.waitForSelector(".lost", {state: "detached"});
+    }
+    await tabs[1].close();
+  },
+
+  async "a browser without shared workers is told as well"({page, given}) {
+    const tab = await page.context().newPage();
+    await tab.addInitScript(() => delete window.SharedWorker);
+    await tab.goto(given.base + "/network");
+    await tab.waitForSelector('[data-line="live"]');
+    await tab.close();
   },
 
   async "log out"({page, given, want}) {

@@ -1,6 +1,7 @@
 // What the router tells by itself, each second: the network, new events, new plans.
 import {findSession, session} from "./api";
 import {heardAt} from "./format";
+import {listen} from "./listen";
 import type {Network} from "./model";
 import {Value} from "./store";
 import type {Event, Events} from "./stream-model";
@@ -29,12 +30,12 @@ const patience = 2500; // a browser connects anew by itself: most often nobody n
 const retryMin = 1000;
 const retryMax = 10_000;
 
-let source: EventSource | undefined;
+let stop: (() => void) | undefined; // undefined: nobody listens
 let heard = 0;
 let retry = retryMin;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-session.subscribe((s) => (s ? source || open() : close()));
+session.subscribe((s) => (s ? stop || open() : close()));
 
 setInterval(() => {
   const silent = Date.now() - heard;
@@ -48,11 +49,7 @@ addEventListener("online", wake);
 
 // A browser keeps the pages that were left, for its back button, and the connections of
 // such a page count among the six that it has for a router.
-addEventListener("pagehide", () => {
-  clearTimeout(timer);
-  source?.close();
-  source = undefined;
-});
+addEventListener("pagehide", leave);
 addEventListener("pageshow", (e) => {
   if (e.persisted && session.get()) open();
 });
@@ -67,35 +64,45 @@ function mark(l: Line): void {
   line.set(l);
 }
 
-function open(): void {
+function leave(): void {
   clearTimeout(timer);
-  source?.close();
-  const mine = new EventSource("/api/live");
-  source = mine;
-  const on = <T>(kind: string, take: (told: T) => void) =>
-    mine.addEventListener(kind, (e) => {
-      if (source !== mine) return;
+  stop?.();
+  stop = undefined;
+}
+
+function open(): void {
+  leave();
+  stop = listen({
+    told(kind, data) {
       clearTimeout(timer);
       retry = retryMin;
-      take(JSON.parse((e as MessageEvent<string>).data) as T);
+      take(kind, JSON.parse(data));
       mark("live");
-    });
-  on<Network>("network", (n) => {
-    heardAt(n.at);
-    network.set(n);
+    },
+    failed(over) {
+      if (over) {
+        again();
+        return;
+      }
+      // The browser tries again by itself, and tells the router what it has.
+      clearTimeout(timer);
+      timer = setTimeout(again, patience);
+    },
   });
-  on<PlanNews>("plan", (p) => plan.set(p));
-  on<Events>("events", (e) => addEvents(e.events ?? []));
-  mine.onerror = () => {
-    if (source !== mine) return;
-    if (mine.readyState === EventSource.CLOSED) {
-      again();
-      return;
-    }
-    // The browser tries again by itself, and tells the router what it has.
-    clearTimeout(timer);
-    timer = setTimeout(again, patience);
-  };
+}
+
+function take(kind: string, told: unknown): void {
+  switch (kind) {
+    case "network":
+      heardAt((told as Network).at);
+      network.set(told as Network);
+      break;
+    case "plan":
+      plan.set(told as PlanNews);
+      break;
+    case "events":
+      addEvents((told as Events).events ?? []);
+  }
 }
 
 // addEvents puts what is new before the rest.
@@ -107,15 +114,13 @@ function addEvents(list: Event[]): void {
 
 // again says that the connection is lost, and tries anew, later each time.
 function again(): void {
-  source?.close();
-  source = undefined;
+  leave();
   mark("lost");
   if (!lostSince.get()) lostSince.set(Date.now());
-  clearTimeout(timer);
   timer = setTimeout(async () => {
     try {
       await findSession(); // an EventSource does not tell that the session is over
-      if (session.get() && !source) open();
+      if (session.get() && !stop) open();
     } catch {
       again();
     }
@@ -124,9 +129,7 @@ function again(): void {
 }
 
 function close(): void {
-  clearTimeout(timer);
-  source?.close();
-  source = undefined;
+  leave();
   network.set(undefined);
   plan.set(undefined);
   events.set([]);
