@@ -182,6 +182,9 @@ func checkReach(key, raw string, schemes ...string) error {
 		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || len(raw) > 512 {
 		return fmt.Errorf("%s is %.100q: write %s://HOST:PORT, as other nodes reach this one", key, raw, strings.Join(schemes, ":// or "))
 	}
+	if err := control.CheckPort(u); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
 	return nil
 }
 

@@ -43,6 +43,12 @@ func TestRouting(t *testing.T) {
 	f("without an id", func(n *Node) { n.ID = "" }, "router.servers needs an id")
 	f("nowhere to pull", func(n *Node) { n.Address.HTTP = "" }, "router.servers needs address.http, address.https or address.internal")
 	f("without routers nothing is needed", func(n *Node) { n.Router.Servers, n.ID = nil, "" })
+	for _, port := range []string{"0", "65536", "99999"} {
+		f("a port", func(n *Node) { n.Router.Servers = []string{"http://router:" + port} }, `router: servers: "http://router:`+port+`" has the port `+port+`: use 1 to 65535`)
+		f("a port", func(n *Node) { n.Scheduling.From = []string{"https://router:" + port} }, `scheduling: from: "https://router:`+port+`" has the port `+port+`: use 1 to 65535`)
+		f("a port", func(n *Node) { n.Router.URL = "http://edge:" + port }, `router: url: "http://edge:`+port+`" has the port `+port+`: use 1 to 65535`)
+	}
+	f("no host", func(n *Node) { n.Router.Servers = []string{"http://:8082"} }, `router: servers: "http://:8082" is not the URL of a server: write http://`)
 	f("no URL", func(n *Node) { n.Router.Servers = []string{"router:8070"} }, `router: servers: "router:8070" is not the URL of a server: write http://`)
 	f("too many", func(n *Node) { n.Router.Servers = make([]string, 17) }, "router: servers has 17 URLs")
 	f("every", func(n *Node) { n.Router.Every = time.Minute }, "router: every is 1m: use 200ms to 2s")

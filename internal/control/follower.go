@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,9 +77,19 @@ func checkServers(servers []string) error {
 
 func checkServer(s string) error {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil ||
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.User != nil ||
 		strings.Trim(u.Path, "/") != "" || len(s) > maxURL {
 		return fmt.Errorf("%.100q is not the URL of a server: write http://HOST:PORT or https://HOST:PORT", s)
+	}
+	return CheckPort(u)
+}
+
+// CheckPort refuses the port of a URL that no server can have.
+func CheckPort(u *url.URL) error {
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("%.100q has the port %.20s: use 1 to 65535", u, port)
+		}
 	}
 	return nil
 }
