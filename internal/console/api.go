@@ -26,7 +26,8 @@ type route struct {
 type access uint8
 
 const (
-	open    access = iota // anybody
+	open    access = iota // anybody, from a page of this origin or a program
+	asks                  // anybody
 	looks                 // a caller
 	changes               // an operator, from a page of this origin
 	tries                 // a caller, from a page of this origin: it changes nothing, but costs
@@ -37,7 +38,7 @@ type call struct {
 	*fasthttp.RequestCtx
 	now    time.Time
 	args   []string // segments that a * stands for
-	caller *caller  // nil where the route is open
+	caller *caller  // nil where anybody may ask
 }
 
 func (c *Console) table() []route {
@@ -47,7 +48,7 @@ func (c *Console) table() []route {
 	return []route{
 		r("POST", "login", open, c.postLogin),
 		r("POST", "logout", open, c.postLogout),
-		r("GET", "session", looks, c.getSession),
+		r("GET", "session", asks, c.getSession),
 		r("GET", "live", looks, c.live.get),
 		r("GET", "network", looks, c.getNetwork),
 		r("GET", "nodes/*", looks, c.getNode),
@@ -131,8 +132,11 @@ func (c *Console) dispatch(a *call, path string) (any, error) {
 
 // admit says whether who asks may.
 func (c *Console) admit(a *call, r *route) error {
-	if r.access == open {
+	switch r.access {
+	case open:
 		return asError(unforged(a.RequestCtx, nil))
+	case asks:
+		return nil
 	}
 	var err *refusal
 	if a.caller, err = c.who(a.RequestCtx, a.now); err != nil {

@@ -90,7 +90,7 @@ func TestEveryPathWantsSomebody(t *testing.T) {
 	ben := b.login("ben")
 	for _, r := range b.routes {
 		target := "/api/" + strings.ReplaceAll(strings.Join(r.path, "/"), "*", "edits")
-		if a := b.ask(r.method, target, ""); r.access != open && a.status != 401 {
+		if a := b.ask(r.method, target, ""); r.access != open && r.access != asks && a.status != 401 {
 			t.Errorf("%s %s answers anybody: %d %s", r.method, target, a.status, a.body)
 		}
 		if r.access != changes && r.access != tries {

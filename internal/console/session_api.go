@@ -59,4 +59,21 @@ func (c *Console) postLogout(a *call) (any, error) {
 	return out, nil
 }
 
-func (c *Console) getSession(a *call) (any, error) { return c.identity(a.caller), nil }
+// nobody says why nobody is logged in.
+type nobody struct {
+	Name   string `json:"name"` // empty
+	Reason Reason `json:"reason"`
+}
+
+// getSession answers who asks. That nobody is logged in is an answer too: each visit of
+// the page begins with this question, and a browser shows a refusal as an error.
+func (c *Console) getSession(a *call) (any, error) {
+	who, r := c.who(a.RequestCtx, a.now)
+	switch {
+	case r == nil:
+		return c.identity(who), nil
+	case r.reason == WrongToken:
+		return nil, r
+	}
+	return nobody{Reason: r.reason}, nil
+}

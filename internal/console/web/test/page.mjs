@@ -33,6 +33,8 @@ async function open(options = {}) {
   const page = await context.newPage();
   page.on("pageerror", (e) => thrown.push(e.stack ?? e.message));
   page.on("console", (m) => /Content Security Policy|Refused to/.test(m.text()) && thrown.push(m.text()));
+  page.on("console", (m) => m.type() === "error" && page.errors.push(m.text()));
+  page.errors = []; // what the browser's console shows in red
   return page;
 }
 

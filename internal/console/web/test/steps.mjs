@@ -22,7 +22,10 @@ const plan = async ({page, given}, at = "") => {
 };
 
 export const steps = {
-  async "a wrong password is refused"({page, given, logIn, want}) {
+  async "a wrong password is refused, and a visit to the log-in is no error"({page, given, logIn, want}) {
+    await page.goto(given.base + "/");
+    await page.waitForSelector("[name=password]");
+    want("errors in the browser's console", page.errors, []);
     await logIn(page, {name: given.operator.name, password: "not this one"});
     await page.waitForSelector("[role=alert]");
     want("still at the log-in", await page.locator(".top").count(), 0);
@@ -31,10 +34,12 @@ export const steps = {
   async "log in, and see the network live"({page, given, logIn, until, want}) {
     await logIn(page, given.operator);
     await page.waitForSelector('[data-line="live"]');
+    page.errors = []; // of the refusal
     for (const id of ["center-1", "relay-1", "relay-2", "edge-1"]) await page.waitForSelector(`.node[data-key="${id}"]`);
     await page.waitForSelector(".wire .drawn", {state: "attached"});
     await until("nothing is wrong", async () => (await page.locator(".pill").first().innerText()).includes("All well"));
     want("cookies that scripts can read", await page.evaluate(() => document.cookie), "");
+    want("errors in the browser's console", page.errors, []);
   },
 
   async "the keyboard goes from node to node, opens one, and comes back"({page, until, want}) {

@@ -77,12 +77,8 @@ export const post = <T>(path: string, body: unknown = {}, signal?: AbortSignal):
 export const put = <T>(path: string, body: unknown): Promise<T> => ask<T>("PUT", path, body);
 
 export async function findSession(): Promise<void> {
-  try {
-    session.set(await get<Session>("/api/session"));
-  } catch (e) {
-    if (e instanceof Refused && e.status === 401) session.set(null);
-    else throw e;
-  }
+  const who = await get<Session>("/api/session");
+  session.set(who.name ? who : null);
 }
 
 export async function logIn(name: string, password: string): Promise<void> {
