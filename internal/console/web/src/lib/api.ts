@@ -2,7 +2,7 @@
 // one word for the reason.
 import {Value} from "./store";
 
-export interface Session {
+interface Session {
   name: string;
   role: "operator" | "read-only";
   csrf: string;

@@ -25,7 +25,7 @@ export function nodeLevel(n: NodeRow): Level {
 }
 
 // isBlind tells whether a node is alive and has nobody to pull from.
-export const isBlind = (n: NodeRow): boolean => n.role !== "center" && n.state !== "down" && !n.upstream;
+const isBlind = (n: NodeRow): boolean => n.role !== "center" && n.state !== "down" && !n.upstream;
 
 export function linkLevel(l: LinkRow): Level {
   switch (l.grade) {

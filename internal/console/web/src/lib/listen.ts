@@ -1,7 +1,7 @@
 // Listening to what the router tells by itself. All tabs share one connection, through a
 // SharedWorker: over HTTP/1.1 a browser has six for a host, and each tab would hold one.
 
-export interface Listener {
+interface Listener {
   told: (kind: string, data: string) => void;
   failed: (over: boolean) => void; // not over: it is tried again by itself
 }

@@ -7,9 +7,9 @@ import {Value} from "./store";
 import type {Event, Events} from "./stream-model";
 
 // Line is how the connection to the router is.
-export type Line = "connecting" | "live" | "stale" | "lost";
+type Line = "connecting" | "live" | "stale" | "lost";
 
-export interface PlanNews {
+interface PlanNews {
   version: number;
   frozen: boolean;
   leader: string; // empty: nobody plans

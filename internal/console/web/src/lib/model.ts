@@ -56,7 +56,7 @@ export interface LinkRow {
   crosses: boolean;
 }
 
-export interface Datacenter {
+interface Datacenter {
   name: string;
   region: string;
   nodes: number;
@@ -122,7 +122,7 @@ export interface Link extends LinkRow {
   events: Event[];
 }
 
-export interface Figures {
+interface Figures {
   rtt: number;
   connect: number;
   delay: number;

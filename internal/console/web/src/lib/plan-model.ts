@@ -48,7 +48,7 @@ export interface Plan {
   took?: number;
 }
 
-export interface Stats {
+interface Stats {
   cost: number;
   backhaul: number;
   placed: number;
@@ -70,7 +70,7 @@ export interface PoolRow {
   edited: boolean;
 }
 
-export interface Versioned {
+interface Versioned {
   version: number;
   at?: string;
   author: string;

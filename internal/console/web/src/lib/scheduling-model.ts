@@ -23,7 +23,7 @@ export interface Placed {
 }
 
 // Costs are what an edge costs a client, in ms; cost is the sum of the others.
-export interface Costs {
+interface Costs {
   cost: number;
   coverage: number;
   quality: number;
@@ -32,7 +32,7 @@ export interface Costs {
   health: number;
 }
 
-export interface Destination extends Costs {
+interface Destination extends Costs {
   node: string;
   datacenter: string;
   region: string;

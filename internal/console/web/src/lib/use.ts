@@ -2,7 +2,7 @@
 import {useCallback, useEffect, useRef, useState} from "preact/hooks";
 import {get, Refused} from "./api";
 
-export interface Asked<T> {
+interface Asked<T> {
   value?: T;
   error?: unknown;
   again: () => void;

@@ -176,7 +176,7 @@ function bezier(xa: number, xb: number, xc: number, xd: number, ya: number, yd: 
   return {path: `M${xa} ${ya}C${xb} ${ya} ${xc} ${yd} ${xd} ${yd}`, point: (t) => [mix(t, xa, xb, xc, xd), mix(t, ya, ya, yd, yd)], label};
 }
 
-export interface Label {
+interface Label {
   wire: Wire;
   x: number;
   y: number;

@@ -131,7 +131,7 @@ function Problems({n}: {n: Network}) {
   );
 }
 
-export function ProblemLine({p}: {p: Problem}) {
+function ProblemLine({p}: {p: Problem}) {
   return (
     <a href={address(p.place, p.query)} onClick={follow}>
       <span class={"is-" + p.level}>

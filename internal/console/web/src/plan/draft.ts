@@ -4,7 +4,7 @@ import {rate} from "../lib/format";
 import type {By, Edits} from "../lib/plan-model";
 import {Value} from "../lib/store";
 
-export type Step =
+type Step =
   | {kind: "pin"; node: string; stream?: string; upstreams: string[]}
   | {kind: "unpin"; node: string; stream?: string}
   | {kind: "ban"; from: string; to: string}

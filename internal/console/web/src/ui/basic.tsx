@@ -91,7 +91,7 @@ export function Meter({value, level}: {value: number; level?: Level}) {
   );
 }
 
-export interface Option<T extends string> {
+interface Option<T extends string> {
   value: T;
   label: string;
 }
@@ -108,7 +108,7 @@ export function Choose<T extends string>({label, options, value, onChoose}: {lab
   );
 }
 
-export function Search({label, value, onInput, placeholder, list}: {label: string; value: string; onInput: (v: string) => void; placeholder?: string; list?: string}) {
+export function Search({label, value, onInput, placeholder}: {label: string; value: string; onInput: (v: string) => void; placeholder?: string}) {
   return (
     <div class="searching">
       <Icon name="search" />
@@ -118,7 +118,6 @@ export function Search({label, value, onInput, placeholder, list}: {label: strin
         aria-label={label}
         placeholder={placeholder ?? label}
         value={value}
-        list={list}
         autocomplete="off"
         autocapitalize="off"
         spellcheck={false}

@@ -3,7 +3,7 @@ import {useEffect, useRef, useState} from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
-export interface Line {
+interface Line {
   label: string;
   values: (number | null)[];
   color: string; // name of a custom property

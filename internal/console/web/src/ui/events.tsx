@@ -20,7 +20,7 @@ export function eventLevel(e: Event): Level {
 export const ends = (e: Event): [string?, string?] => (e.node ? [e.from, e.to] : []);
 
 // where says what an event is about, in a few words.
-export function where(e: Event, here?: string): string {
+function where(e: Event, here?: string): string {
   const [from, to] = ends(e);
   const way = from && to ? `${from} → ${to}` : from ? `from ${from}` : to ? `to ${to}` : "";
   return [e.node && e.node !== here ? e.node : "", way].filter(Boolean).join(": ");
