@@ -50,8 +50,8 @@ func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	if c.lingers.Load() {
-		c.owner.linger(c.Conn)
+	if c.lingers.Load() && c.owner.linger(c.Conn) {
+		defer c.owner.workers.Done()
 	}
 	err := c.Conn.Close()
 	c.owner.limits.leaveBoth(c.peer.Addr()) // after it: the place is a descriptor

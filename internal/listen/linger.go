@@ -31,11 +31,12 @@ func Linger(c net.Conn) {
 	}
 }
 
-// linger closes the sending side of nc and reads the other to its end.
-func (l *Listener) linger(nc net.Conn) {
+// linger closes the sending side of nc and reads the other to its end. It reports whether
+// it did: the caller then tells workers when nc is closed.
+func (l *Listener) linger(nc net.Conn) bool {
 	half, ok := find[interface{ CloseWrite() error }](nc)
 	if !ok || nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil || !l.mayLinger(nc) {
-		return
+		return false
 	}
 	if half.CloseWrite() == nil {
 		_, _ = io.CopyN(io.Discard, nc, lingerBytes)
@@ -43,7 +44,7 @@ func (l *Listener) linger(nc net.Conn) {
 	l.mu.Lock()
 	delete(l.lingering, nc)
 	l.mu.Unlock()
-	l.workers.Done()
+	return true
 }
 
 // mayLinger notes that nc lingers, and reports whether it may. Its deadline is set

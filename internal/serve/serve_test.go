@@ -9,12 +9,15 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,9 +41,9 @@ const (
 
 // served is a server that runs until the test ends.
 type served struct {
-	ln   net.Listener
-	stop context.CancelFunc
-	over chan error // capacity 1
+	ln      net.Listener
+	guarded *listen.Listener // ln, or what is below it
+	end     func() error     // ends it, and returns what Run did
 }
 
 // start runs a Server on a free port of loopback, behind TLS if secure.
@@ -54,7 +57,7 @@ func start(t *testing.T, secure bool, handler fasthttp.RequestHandler, end func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{ln: guarded, over: make(chan error, 1)}
+	s := &served{ln: guarded, guarded: guarded}
 	if secure {
 		s.ln = tls.NewListener(guarded, &tls.Config{Certificates: []tls.Certificate{certificate(t)}})
 	}
@@ -64,11 +67,11 @@ func start(t *testing.T, secure bool, handler fasthttp.RequestHandler, end func(
 		ctx.Error("refused: "+err.Error(), status)
 	}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
-	s.stop = cancel
-	go func() { s.over <- srv.Run(ctx, s.ln, end) }()
+	over := make(chan error, 1)
+	go func() { over <- srv.Run(ctx, s.ln, end) }()
+	s.end = sync.OnceValue(func() error { cancel(); return <-over })
 	t.Cleanup(func() {
-		cancel()
-		if err, ok := <-s.over; ok && err != nil {
+		if err := s.end(); err != nil {
 			t.Errorf("run: %v", err)
 		}
 	})
@@ -159,4 +162,89 @@ func (zeros) Read(p []byte) (int, error) {
 		p[i] = '0'
 	}
 	return len(p), nil
+}
+
+// TestShutdownWhileLingering: who still sends what was refused does not outlast Run.
+func TestShutdownWhileLingering(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		s := start(t, secure, hello, nil)
+		conn := s.dial(t, secure)
+		if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(conn); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 413 ")) {
+			t.Fatalf("%q, %v", answer, err)
+		}
+		if secure { // TLS says that it ends before the connection does
+			_, _ = io.Copy(io.Discard, conn.(*tls.Conn).NetConn())
+		}
+		if n := s.guarded.Stats().Open; n != 1 {
+			t.Errorf("TLS %v: %d connections are open, want the one that lingers", secure, n)
+		}
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+		if n := s.guarded.Stats().Open; n != 0 {
+			t.Errorf("TLS %v: %d connections are open after the end", secure, n)
+		}
+	}
+}
+
+// TestOthersDoNotLinger: after a request that was read, the connection just closes.
+func TestOthersDoNotLinger(t *testing.T) {
+	s := start(t, false, hello, nil)
+	conn := s.dial(t, false)
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !bytes.HasSuffix(answer, []byte("hello")) {
+		t.Fatalf("%q, %v", answer, err)
+	}
+	if n, err := io.Copy(conn, io.LimitReader(zeros{}, 8<<20)); err == nil {
+		t.Errorf("%d more bytes were taken", n)
+	}
+}
+
+// TestEnd: who waits is let go by end, and is answered before Run returns.
+func TestEnd(t *testing.T) {
+	waiting, released := make(chan struct{}), make(chan struct{})
+	s := start(t, false, func(ctx *fasthttp.RequestCtx) {
+		close(waiting)
+		<-released
+		ctx.SetBodyString("no news")
+	}, func() time.Duration {
+		close(released)
+		return time.Minute
+	})
+	conn := s.dial(t, false)
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-waiting
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !bytes.HasSuffix(answer, []byte("no news")) {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
+
+// TestListenerFails: Run says so, after it has ended as it always does.
+func TestListenerFails(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ln.Close()
+	ended := false
+	err = New(&fasthttp.Server{Handler: hello}, nil, slog.New(slog.DiscardHandler)).Run(t.Context(), ln, func() time.Duration {
+		ended = true
+		return time.Minute
+	})
+	if want := "serve HTTP on " + ln.Addr().String() + ": "; err == nil || !strings.HasPrefix(err.Error(), want) || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v, want %s%v", err, want, net.ErrClosed)
+	}
+	if !ended {
+		t.Error("end was not called")
+	}
 }
