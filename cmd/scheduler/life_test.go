@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"os"
 	"strings"
@@ -84,6 +86,26 @@ func TestFollowed(t *testing.T) {
 	if code, _ := runtest.Get(t, cfg.Servers[0]+"/v1/nodes"); code != 404 {
 		t.Errorf("another path: %d", code)
 	}
+	f := func(what string, size int, head string, status int) {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodPost, cfg.Servers[0]+"/v1/snapshot", strings.NewReader(strings.Repeat("x", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Long", head)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		if res.StatusCode != status || !strings.Contains(string(body), `"reason":"too_big"`) {
+			t.Errorf("%s: %d %s", what, res.StatusCode, body)
+		}
+	}
+	f("a big body", maxFollowerBody+1, "", 413)
+	f("a big head", 0, strings.Repeat("x", maxFollowerHead), 431)
 }
 
 // TestPeers: what one scheduler sees of the edges counts for the other.

@@ -18,6 +18,7 @@ import (
 
 	"millrace/internal/auth"
 	"millrace/internal/flv"
+	"millrace/internal/listen"
 	"millrace/internal/session"
 	"millrace/internal/stream"
 	"millrace/internal/upstream"
@@ -185,6 +186,22 @@ func TestHealth(t *testing.T) {
 	b.draining.Store(true)
 	if status, body := b.ask("GET", "/healthz"); status != 503 || body != "draining\n" {
 		t.Errorf("draining: got %d %q", status, body)
+	}
+}
+
+// TestRefusesUnread: what is too big to be read is refused as all else is.
+func TestRefusesUnread(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded, err := listen.New(listen.DefaultConfig(), ln, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := startOn(t, NodeConfig{}, guarded)
+	if code, body := b.ask("GET", "/healthz", "X-Long", strings.Repeat("x", maxRequest)); code != 431 || !strings.Contains(body, `"reason":"bad_request"`) {
+		t.Errorf("a long head: %d %s", code, body)
 	}
 }
 
