@@ -44,6 +44,7 @@ type Cached struct {
 	last    map[string]string // the state at the last look
 	partial map[string]bool   // documents whose history may not be equal yet
 	failing bool              // the copy cannot be written
+	policy  *string           // the maxmemory-policy of Redis when it was last asked; "" is not known
 }
 
 var _ Store = (*Cached)(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,15 +20,21 @@ type router struct {
 // openCached begins a router with that file, "" for none, and ends it with the test.
 func openCached(t *testing.T, cfg RedisConfig, file string) *router {
 	t.Helper()
-	remote, err := NewRedis(cfg, silent)
+	return openLogged(t, cfg, file, silent)
+}
+
+// openLogged is openCached with a log.
+func openLogged(t *testing.T, cfg RedisConfig, file string, log *slog.Logger) *router {
+	t.Helper()
+	remote, err := NewRedis(cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := NewMemory(MemoryConfig{File: file}, silent)
+	local, err := NewMemory(MemoryConfig{File: file}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := NewCached(remote, local, silent)
+	c := NewCached(remote, local, log)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()

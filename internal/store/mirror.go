@@ -38,6 +38,9 @@ func (c *Cached) look(ctx context.Context, state map[string]string, err error) {
 		c.log.Info("redis is back", "away", time.Since(was.since).Round(time.Millisecond))
 		c.away.Store(nil)
 	}
+	if was != nil || c.last == nil { // it may be another one
+		c.checkPolicy(ctx)
+	}
 	changes(c.last, state, func(ch Change) {
 		if ch.Kind != Documents {
 			c.local.hub.tell(ch)

@@ -46,6 +46,7 @@ func openRedis(t testing.TB, cfg RedisConfig) *Redis {
 type server struct {
 	path   string // of the program
 	socket string
+	args   []string // beside those that all have
 	cmd    *exec.Cmd
 }
 
@@ -80,8 +81,10 @@ func (s *server) url() string { return "unix://" + s.socket }
 
 func (s *server) start(t testing.TB) {
 	t.Helper()
-	s.cmd = exec.Command(s.path, "--port", "0", "--unixsocket", s.socket, "--save", "", "--appendonly", "no",
-		"--dir", filepath.Dir(s.socket), "--loglevel", "warning")
+	s.cmd = exec.Command(s.path, append([]string{
+		"--port", "0", "--unixsocket", s.socket, "--save", "", "--appendonly", "no",
+		"--dir", filepath.Dir(s.socket), "--loglevel", "warning",
+	}, s.args...)...)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
