@@ -11,6 +11,8 @@
 // header is read beside the pump, in bounded time and number, so that a peer that
 // connects and says nothing holds up nobody, and RemoteAddr never blocks.
 //
+// At the other end, [Linger] has a connection close so that its last answer arrives.
+//
 // The package knows nothing of what is spoken on a connection.
 package listen
 
