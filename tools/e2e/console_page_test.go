@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,8 +95,13 @@ streams:
 	if err != nil {
 		t.Fatal(err)
 	}
+	top.Streams = append(top.Streams, cluster.Feed{Name: hostileName, Source: cluster.Frames, Kbps: 100, At: []string{"edge-1"}})
 	return top
 }
+
+// hostileName is a script to who does not quote it, ends in what a mark turns around, and
+// is as long as a name may be.
+var hostileName = `live/<img src=x onerror="window.ran=1">` + strings.Repeat("x", 206) + "\u202egnp.exe"
 
 // TestConsolePage uses the console as operators do, in Chromium: web/test/steps.mjs has
 // what must hold.
@@ -106,6 +112,7 @@ func TestConsolePage(t *testing.T) {
 	s.awaitPlan(t, "router-1")
 	s.awaitStreams(t, stream, "edge-1")
 	s.awaitStreams(t, pushed, "relay-2")
+	s.view(t, url.PathEscape(hostileName), time.Hour, "relay-2")
 	watching := s.view(t, stream, time.Hour, "edge-1")
 	s.view(t, pushed, time.Hour, "relay-2")
 
@@ -117,7 +124,7 @@ func TestConsolePage(t *testing.T) {
 		return map[string]string{"name": o.Name, "password": o.Password}
 	}
 	given, err := json.Marshal(map[string]any{
-		"base": "http://" + s.Ports("router-1").HTTP, "stream": stream, "pushed": pushed, "chromium": chromium, "pictures": pictures,
+		"base": "http://" + s.Ports("router-1").HTTP, "stream": stream, "pushed": pushed, "hostile": hostileName, "chromium": chromium, "pictures": pictures,
 		"operator": user(operator), "guest": user(onlooker), "patience": patience.Milliseconds(),
 	})
 	if err != nil {

@@ -1,7 +1,7 @@
 // What holds of the console, in the order in which it is tried: later steps go on from
 // where earlier ones left the page. The network: center-1, relay-1 (the nearer one) and
 // relay-2 each in a datacenter of its own, edge-1, which has viewers of given.stream.
-// given.pushed is published at edge-1 and watched at relay-2.
+// given.pushed is published at edge-1 and watched at relay-2, and so is given.hostile.
 
 const row = (node) => `tr[data-node="${node}"]`;
 const upstream = (page, node) => page.locator(`${row(node)} td[data-label=From]`).innerText();
@@ -215,6 +215,22 @@ export const steps = {
     want("nodes beside the tree", await page.locator(".loose").count(), 0);
     await page.waitForSelector(`.stream-rows a[aria-current] >> text=from edge-1`);
     await picture(page, "ingest");
+  },
+
+  async "a hostile name is text, and fits"({page, given, open, want, picture}) {
+    const state = await page.context().storageState();
+    for (const width of [1280, 390]) {
+      const other = await open({viewport: {width, height: 844}, storageState: state});
+      for (const [at, name] of [["/streams", ".stream-rows strong"], ["/streams/" + given.hostile.split("/").map(encodeURIComponent).join("/"), ".card h1"], ["/network/nodes/center-1", ".panel .lines a"], ["/events", ".event-why a"]]) {
+        await other.goto(given.base + at);
+        const text = await other.locator(name, {hasText: "live/<img"}).first().innerText();
+        want("the name at " + at, text, given.hostile.replace("\u202e", "⟨U+202E⟩"));
+        want(`${at} is too wide by`, await other.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0);
+        want("scripts that ran", await other.evaluate(() => window.ran), undefined);
+        await picture(other, `hostile-${name.replace(/\W+/g, "")}-${width}`);
+      }
+      await other.context().close();
+    }
   },
 
   async "all pages fit a phone and a desk, in light and dark"({page, given, open, want, picture}) {

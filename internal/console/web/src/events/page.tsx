@@ -1,6 +1,6 @@
 import {useEffect, useMemo, useState} from "preact/hooks";
 import {get} from "../lib/api";
-import {count, many, moment} from "../lib/format";
+import {count, many, moment, visible} from "../lib/format";
 import {events as live, line} from "../lib/live";
 import {address, follow, look, nodeAt, route, streamAt} from "../lib/route";
 import {use} from "../lib/store";
@@ -111,12 +111,14 @@ function fits(e: Event, f: Filter): boolean {
 function EventRow({e}: {e: Event}) {
   const level = eventLevel(e);
   const [from, to] = ends(e);
-  const node = (id: string | undefined) =>
-    id && (
+  const node = (id: string | undefined) => {
+    if (!id || id.includes("://")) return id; // a foreign server, or a center by its address
+    return (
       <a href={address(nodeAt(id))} onClick={follow}>
         {id}
       </a>
     );
+  };
   const figures = Object.entries(e.figures ?? {}).filter(([, v]) => typeof v !== "object");
   return (
     <li class={"event is-" + level} data-kind={e.kind}>
@@ -145,7 +147,7 @@ function EventRow({e}: {e: Event}) {
       <span class="event-why">
         {e.stream && (
           <a href={address(streamAt(e.stream))} onClick={follow}>
-            {e.stream}
+            {visible(e.stream)}
           </a>
         )}
         {e.reason && (

@@ -102,3 +102,7 @@ export function moment(at: string | undefined): string {
 
 // order sorts names as people do: edge-9 before edge-10.
 export const order = new Intl.Collator("en", {numeric: true}).compare;
+
+// visible is the name of a stream with the characters made visible that turn text around: by
+// them a name could look like another one.
+export const visible = (name: string): string => name.replace(/[\u202a-\u202e\u2066-\u2069]/g, (c) => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase()}⟩`);

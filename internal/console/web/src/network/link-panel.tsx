@@ -1,6 +1,6 @@
 import {useMemo} from "preact/hooks";
 import {Refused} from "../lib/api";
-import {ago, many, ms, perHour, rate, share} from "../lib/format";
+import {ago, many, ms, perHour, rate, share, visible} from "../lib/format";
 import {linkGrade, linkLevel} from "../lib/health";
 import type {Link} from "../lib/model";
 import {address, follow, move, nodeAt, streamAt} from "../lib/route";
@@ -126,7 +126,7 @@ function About({l}: {l: Link}) {
             {l.carried.map((s) => (
               <li key={s.name}>
                 <a class="clip" href={address(streamAt(s.name))} onClick={follow}>
-                  {s.name}
+                  {visible(s.name)}
                 </a>
                 <span class="num small">{rate(s.bitrate)}</span>
               </li>

@@ -1,6 +1,6 @@
 import {useMemo} from "preact/hooks";
 import {Refused} from "../lib/api";
-import {ago, count, many, ms, perHour, rate, share, span} from "../lib/format";
+import {ago, count, many, ms, perHour, rate, share, span, visible} from "../lib/format";
 import {linkLevel, nodeLevel} from "../lib/health";
 import type {LinkRow, Node} from "../lib/model";
 import {address, follow, linkAt, move, steerAt, streamAt} from "../lib/route";
@@ -118,7 +118,7 @@ function About({n}: {n: Node}) {
             {n.carried.map((s) => (
               <li key={s.name}>
                 <a class="clip" href={address(streamAt(s.name))} onClick={follow}>
-                  {s.name}
+                  {visible(s.name)}
                 </a>
                 <span class="soft small">{s.source ? (s.from ? `pushed here by ${s.from}` : "published here") : s.from ? `${ms(s.delay)} from ${s.from}` : "pulled from nobody"}</span>
                 <span class="num small">{many(s.viewers, "viewer")}</span>

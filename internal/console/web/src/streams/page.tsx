@@ -1,5 +1,5 @@
 import {useEffect, useRef} from "preact/hooks";
-import {count, many, rate, span, isTime, now} from "../lib/format";
+import {count, isTime, many, now, rate, span, visible} from "../lib/format";
 import {beside, follow, look, route, streamAt} from "../lib/route";
 import {use} from "../lib/store";
 import type {StreamRow, Streams} from "../lib/stream-model";
@@ -69,7 +69,7 @@ export function StreamsPage() {
 function StreamLine({s, chosen}: {s: StreamRow; chosen: boolean}) {
   return (
     <a href={beside(streamAt(s.name))} onClick={follow} aria-current={chosen ? "true" : undefined}>
-      <strong class="clip">{s.name}</strong>
+      <strong class="clip">{visible(s.name)}</strong>
       <span class="num">
         <Icon name="viewers" label="viewers" /> {count(s.viewers)}
       </span>

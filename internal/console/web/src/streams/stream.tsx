@@ -1,6 +1,6 @@
 import {useState} from "preact/hooks";
 import {Refused} from "../lib/api";
-import {ago, count, many, ms, rate} from "../lib/format";
+import {ago, count, many, ms, rate, visible} from "../lib/format";
 import type {Stream, StreamNode} from "../lib/stream-model";
 import {useAsked} from "../lib/use";
 import {address, follow} from "../lib/route";
@@ -18,7 +18,7 @@ export function StreamView({name}: {name: string}) {
     return (
       <section class="card">
         {gone ? (
-          <Empty title={`${name} is not live`}>No node carries it. This page goes on by itself when somebody publishes it.</Empty>
+          <Empty title={`${visible(name)} is not live`}>No node carries it. This page goes on by itself when somebody publishes it.</Empty>
         ) : error ? (
           <div class="inside">
             <Failed error={error} again={again} />
@@ -35,7 +35,7 @@ export function StreamView({name}: {name: string}) {
     <>
       <section class="card" aria-label={`Stream ${s.name}`}>
         <div class="head">
-          <h1 class="grow">{s.name}</h1>
+          <h1 class="grow">{visible(s.name)}</h1>
           {gone && <Tag level="warn">ended</Tag>}
           {edges.length > 0 && !play && (
             <button class="button primary" onClick={() => setPlay(best(edges).node)}>

@@ -1,5 +1,5 @@
 // Events in short lines, for panels.
-import {clock, moment} from "../lib/format";
+import {clock, moment, visible} from "../lib/format";
 import type {Level} from "../lib/level";
 import type {Event} from "../lib/stream-model";
 import {eventReason, kind} from "../lib/words";
@@ -39,7 +39,11 @@ export function EventLines({list, here}: {list: Event[]; here?: string}) {
             <Icon name={signs[eventLevel(e)]} />
           </span>
           <span class="grow">
-            <b>{kind(e.kind)}</b> {where(e, here)} <span class="soft">{[e.stream, eventReason(e.reason), e.detail].filter(Boolean).join(" · ")}</span>
+            <b>{kind(e.kind)}</b> {where(e, here)}{" "}
+            <span class="soft">
+              {e.stream && <bdi>{visible(e.stream)}</bdi>}
+              {[eventReason(e.reason), e.detail].filter(Boolean).map((s, i) => (i || e.stream ? " · " : "") + s)}
+            </span>
           </span>
         </li>
       ))}
