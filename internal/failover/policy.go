@@ -112,6 +112,10 @@ func (p *Policy) Step(now time.Time, v View) Decision {
 	return p.explain(v, Decision{})
 }
 
+// Withdraw takes back the newest Try of a round: it turned out that the candidate is none,
+// so that nothing can be learned from its having failed.
+func (p *Policy) Withdraw() { p.tried = max(0, p.tried-1) }
+
 // calm forgets what was fruitless once all is well for long enough, and ends a round
 // whose trials are gone.
 func (p *Policy) calm(now time.Time, v View) {

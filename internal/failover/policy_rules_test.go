@@ -229,3 +229,26 @@ func TestAnyView(t *testing.T) {
 		}
 	})
 }
+
+// A candidate that turns out to be none costs no hold-off; one that failed does.
+func TestWithdraw(t *testing.T) {
+	for _, withdrawn := range []bool{false, true} {
+		cfg := DefaultConfig()
+		p, v := NewPolicy(&cfg), View{Current: current(Good, nil), Left: 1, Prefer: true}
+		if d := p.Step(at(0), v); d.Action != Try {
+			t.Fatalf("it does %v, want to try", d.Action)
+		}
+		if withdrawn {
+			p.Withdraw()
+		}
+		p.Step(at(50), View{Current: v.Current, Left: 1}) // the candidate is gone, and nobody else is wanted
+		if d := p.Step(at(100), v); (d.Action == Try) != withdrawn {
+			t.Errorf("withdrawn %v: then it does %v", withdrawn, d.Action)
+		}
+	}
+	p := NewPolicy(new(Config))
+	p.Withdraw() // what was never tried
+	if d := p.Step(at(0), View{Left: 1}); d.Action != Try {
+		t.Errorf("it does %v, want to try", d.Action)
+	}
+}

@@ -197,12 +197,6 @@ func TestPullRefused(t *testing.T) {
 	}.append(nil, "", time.Now()))
 	f("ours", ours[len("HTTP/1.1 "):], PullError{Status: 508, Reason: "loop", Text: "in a circle", RetryAfter: 5 * time.Second})
 	f("a newer reason", "503 x\r\nMillrace-Reason: brand_new\r\n\r\n", PullError{Status: 503, Reason: "brand_new"})
-	passed := func(field string) string { return "503 x\r\nMillrace-Reason: over_bound\r\nMillrace-Passed-On: " + field + "\r\n\r\n" }
-	f("passed on", passed("edge-2 1764524800123"), PullError{Status: 503, Reason: "over_bound", To: "edge-2", Over: 1764524800123})
-	f("passed on by one that is within its bound", passed("edge-2 0"), PullError{Status: 503, Reason: "over_bound", To: "edge-2"})
-	for _, field := range []string{"", "edge-2", "edge-2 -1", "edge-2 99999999999999999999", "edge-2 1 2", "edge/2 1", " 1"} {
-		f("passed on to "+field, passed(field), PullError{Status: 503, Reason: "over_bound"})
-	}
 	f("no reason", "503 x\r\nMillrace-Reason: Brand new\r\n\r\n", PullError{Status: 503, Reason: "over_limit"})
 	f("not found", "404 x\r\nContent-Type: text/html\r\n\r\n<html>", PullError{Status: 404, Reason: "not_found"})
 	f("gone", "410 x\r\n\r\n", PullError{Status: 410, Reason: "not_found"})

@@ -195,6 +195,7 @@ func (x *Session) redirected(now time.Time, f *feed, err error) failover.Failure
 	if !ok || !f.to.peer() {
 		return failover.Refused // it was not asked as a member
 	}
+	x.policy.Withdraw() // or it would come home later, the more often it was elsewhere
 	x.word = x.o.members.heardOf(now, f.to.node, refused)
 	return failover.OverBound
 }

@@ -25,6 +25,27 @@
 // outside; it is waited for 50 ms, and what it says of nodes of the same datacenter does
 // not count.
 //
+// # Load
+//
+// A member that sends more than its bound, by package ring, brings nothing new in for
+// others. Nodes that judged each other would disagree, as each sees other loads, and a
+// second copy would come in. So there is one judge of a stream, its owner by rendezvous,
+// whom everybody asks first anyway. Asked by a member for a stream that it neither has nor
+// looks for, an owner that is over its bound refuses ([session.OverBound]) and names who
+// has it instead: the best of those that say, when they are checked, that they are within
+// theirs. When there is none it brings the stream in itself, as it does for its own
+// readers. No one else ever passes on, so at most one member refuses.
+//
+// An owner sticks to what it has said, and takes the stream from there itself if it is
+// wanted there later. Sessions believe it while it is over its bound since the same time:
+// one that starts anew has forgotten what it said, and is asked again, as it is when who
+// has the stream dies. Within its bound again, with a margin, it lets the stream come
+// home: all who have it elsewhere move, each once and beside what it has, and the owner
+// first if it has it too. Who asks in between is refused still, since a stream that would
+// come home to a node which has it from them would go round.
+//
+// Without a key of the cluster nodes tell no loads, and nobody is over its bound.
+//
 // # Orders
 //
 // What a router has decided for this node goes before the settings, which are what is
