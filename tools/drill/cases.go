@@ -27,6 +27,10 @@ func Cases() []Case {
 			About: "the owner was killed and comes back: the stream moves back to it; viewers on the other seven",
 		},
 		{
+			Name: "owner-busy", Item: 2, Runs: 13, Gap: kill, Nodes: 1 + neighbours, topology: busyTown, run: ownerBusy,
+			About: "the owner sends more than it can when a stream is first asked for, and later less; viewers on all four edges",
+		},
+		{
 			Name: "upstream-kill", Item: 3, Runs: 50, Gap: kill, Nodes: 7, topology: fan(2), run: breakNode(cluster.Kill),
 			About: "kill -9 of the upstream of four edges that know another",
 		},
