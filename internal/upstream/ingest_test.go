@@ -128,6 +128,20 @@ func TestPush(t *testing.T) {
 	}
 }
 
+// A name that looks encoded is pushed as it is.
+func TestPushEncodedName(t *testing.T) {
+	center := start(t, "center", keys("0123456789abcdef"))
+	at, _ := center.withRTMP(t)
+	edge := start(t, "edge", centers(at), keys("0123456789abcdef"))
+	in, _ := edge.withRTMP(t)
+	if _, err := shoot(t, in+"/live/a%252541 b"); err != nil { // decoded by who dials, then by who is dialled
+		t.Fatal(err)
+	}
+	r := center.attach("live/a%41 b")
+	want(t, r.read(5), "")
+	r.detach()
+}
+
 // The center's refusal is the publisher's.
 func TestPushRefused(t *testing.T) {
 	center := start(t, "center", keys("0123456789abcdef"))

@@ -119,7 +119,9 @@ func (p *push) dial(ctx context.Context, center string) (*rtmp.Client, error) {
 	c := rtmp.DefaultClientConfig()
 	c.TLS, c.WriteTimeout = p.o.opt.TLS, pushWriteTime
 	c.Dial = impatient(p.o.dialer(cfg.DialTime))
-	at := center + "/" + escape(string(p.mark.Stream)) + "?" + auth.PushQuery(p.mark, p.o.opt.Cluster.Sign(time.Now(), p.mark))
+	// The center decodes what it is told once more, as encoders want it to be.
+	name := strings.ReplaceAll(string(p.mark.Stream), "%", "%25")
+	at := center + "/" + escape(name) + "?" + auth.PushQuery(p.mark, p.o.opt.Cluster.Sign(time.Now(), p.mark))
 	answering, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	client, err := rtmp.Dial(answering, at, c)
