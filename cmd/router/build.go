@@ -152,7 +152,11 @@ func (r *router) buildConsole() error {
 	if r.login, err = makeLogin(r.cfg); err != nil {
 		return err
 	}
-	r.console, err = console.New(r.login.users(r.cfg.Console), console.Program{
+	cfg := r.cfg.Console
+	if r.login != nil {
+		cfg = r.login.users()
+	}
+	r.console, err = console.New(cfg, console.Program{
 		Router: r.id, Version: r.version, Logouts: r.state,
 		Secrets: func() [][]byte { return r.cluster.Derive("console") },
 		Explain: frontend.ExplainHandler(r.decider), Scheduler: r.decider,
@@ -161,6 +165,9 @@ func (r *router) buildConsole() error {
 		return fmt.Errorf("console: %w", err)
 	}
 	r.parts.Add("console", stageMind, r.console.Run)
+	if r.login != nil && r.cfg.Redis.URL != "" {
+		r.parts.Add("login", stageMind, r.shareLogin)
+	}
 	return nil
 }
 

@@ -2,17 +2,14 @@ package main
 
 import (
 	"bufio"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 
 	"golang.org/x/term"
 
-	"millrace/internal/config"
 	"millrace/internal/console"
 	"millrace/internal/run"
 )
@@ -68,47 +65,4 @@ func newToken(args []string, stdout, stderr io.Writer) int {
 	token, hash := console.NewToken()
 	fmt.Fprintf(stdout, "token: %s\nhash:  %s\n", token, hash)
 	return run.OK
-}
-
-// firstUser is who may log in while the settings name nobody.
-const firstUser = "operator"
-
-// firstLogin is a password that the router made up.
-type firstLogin struct {
-	file string // that has it; nobody else but the owner of the router reads it
-	user console.User
-}
-
-// makeLogin makes up a password if the settings name nobody who could log in, and keeps
-// it in a file beside the state. Without a state file there is none, and nil is returned.
-func makeLogin(cfg config.Router) (*firstLogin, error) {
-	if len(cfg.Console.Users) > 0 || len(cfg.Console.Tokens) > 0 || cfg.StateFile == "" {
-		return nil, nil
-	}
-	l := &firstLogin{file: cfg.StateFile + ".password"}
-	b, err := os.ReadFile(l.file)
-	password := strings.TrimSpace(string(b))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		password = strings.ToLower(rand.Text()[:20])
-		err = os.WriteFile(l.file, []byte(password+"\n"), 0o600)
-	case err == nil && password == "":
-		err = errors.New("the file is empty: remove it")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("a password for the console: %w", err)
-	}
-	l.user = console.User{Name: firstUser, Role: console.Operator}
-	if l.user.PasswordHash, err = console.Hash(password); err != nil {
-		return nil, fmt.Errorf("%s: %w", l.file, err)
-	}
-	return l, nil
-}
-
-// users returns the settings of the console, with the first user while they name nobody.
-func (l *firstLogin) users(cfg console.Config) console.Config {
-	if l != nil && len(cfg.Users) == 0 && len(cfg.Tokens) == 0 {
-		cfg.Users = []console.User{l.user}
-	}
-	return cfg
 }

@@ -18,7 +18,7 @@
 //
 // The files: build.go makes components from a configuration, state.go opens what is
 // kept, serve.go answers, run.go runs all of it, reload.go is what SIGHUP does,
-// login.go has passwords, figures.go the metrics, limits.go the descriptors.
+// login.go and firstlogin.go have passwords, figures.go the metrics, limits.go the descriptors.
 package main
 
 import (

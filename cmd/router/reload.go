@@ -37,5 +37,5 @@ func (r *router) refuse(cfg config.Router) error {
 func (r *router) apply(cfg config.Router) error {
 	r.out.Level.Set(cfg.Log.Level)
 	r.deadline.Store(int64(cfg.Drain.Deadline))
-	return errors.Join(r.cluster.Reload(cfg.Cluster), r.console.Reload(r.login.users(cfg.Console)), r.doors.Reload(cfg.Listen))
+	return errors.Join(r.cluster.Reload(cfg.Cluster), r.setConsole(cfg.Console), r.doors.Reload(cfg.Listen))
 }

@@ -59,9 +59,9 @@ func (r *router) announce() {
 		r.log.Warn("without cluster.keys everybody who reaches this router can say that it is a node: set the key that all nodes share")
 	}
 	switch {
+	case r.login != nil && r.cfg.Redis.URL != "": // it is told when the routers have agreed on a password
 	case r.login != nil:
-		r.log.Warn("the settings name nobody who may log in to the console: one password was made up; set console.users (router hash-password)",
-			"user", firstUser, "password_in", r.login.file)
+		r.log.Warn(madeUp, "user", firstUser, "password_in", r.login.file)
 	case len(r.cfg.Console.Users) == 0:
 		r.log.Warn("nobody can log in to the console with a password: set console.users (router hash-password)")
 	}
@@ -82,7 +82,10 @@ func (r *router) banner(w io.Writer) {
 		switch o.Scheme {
 		case "http", "https":
 			fmt.Fprintf(w, "  console   %s://%s/\n", o.Scheme, addr)
-			if r.login != nil {
+			switch {
+			case r.login != nil && r.cfg.Redis.URL != "":
+				fmt.Fprintf(w, "            log in as %s, the log says where the password is\n", firstUser)
+			case r.login != nil:
 				fmt.Fprintf(w, "            log in as %s, the password is in %s\n", firstUser, r.login.file)
 			}
 			fmt.Fprintf(w, "  nodes     node --id NAME --role edge%s%s --router %s://%s\n", internal, key, o.Scheme, addr)

@@ -71,7 +71,7 @@ func TestPasswords(t *testing.T) {
 	}
 	f := func(password string, want bool) {
 		t.Helper()
-		if got := matches(hash, password); got != want {
+		if got := Matches(hash, password); got != want {
 			t.Errorf("%d bytes match: %v", len(password), got)
 		}
 	}

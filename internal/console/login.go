@@ -94,10 +94,10 @@ func (l *logins) compare(s *settings, name, password string) (right, ok bool) {
 	defer func() { <-l.turns }()
 	u := s.users[name]
 	if u == nil {
-		matches(s.decoy, password)
+		Matches(s.decoy, password)
 		return false, true
 	}
-	return matches(u.PasswordHash, password), true
+	return Matches(u.PasswordHash, password), true
 }
 
 func tooMany(what string, wait time.Duration) *refusal {

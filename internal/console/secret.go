@@ -29,9 +29,17 @@ func hashAt(password string, cost int) (string, error) {
 	return string(h), err
 }
 
-// matches reports whether a password is the one of a hash. It takes as long for a wrong
+// NewPassword makes up a password, and returns its hash as well. It is random, so that a
+// fast hash keeps it as safe as a slow one.
+func NewPassword() (password, hash string, err error) {
+	password = strings.ToLower(rand.Text()[:20]) // 100 bits
+	hash, err = hashAt(password, bcrypt.MinCost)
+	return password, hash, err
+}
+
+// Matches reports whether a password is the one of a hash. It takes as long for a wrong
 // one as for a right one.
-func matches(hash, password string) bool {
+func Matches(hash, password string) bool {
 	// A longer one would be cut and might match. It is compared all the same, so that it
 	// takes as long.
 	fits := len(password) <= maxPassword

@@ -20,7 +20,7 @@ type sessionID [32]byte
 //	HMAC-SHA256 over it and the user's password hash, under a secret of the cluster
 //
 // No router keeps sessions. Under the keys of the cluster each takes those of the others,
-// and a restart ends none, but for those of a password that the router made up, which it
+// and a restart ends none, but for those of a password that a router alone made up, which it
 // hashes anew. A changed password ends all of its user.
 type ticket struct {
 	id    sessionID
