@@ -82,7 +82,9 @@ func (f *Fleet) Refused(now time.Time, node string, from netip.Addr, why control
 	if from.IsValid() {
 		address = from.String()
 	}
-	f.events.refuse(now, node, address, why.String(), text, isStranger(why))
+	if f.events.refuse(now, node, address, why.String(), text, isStranger(why)) {
+		f.log.Warn(KindRefused, "node", node, "peer", address, "reason", why, "err", text)
+	}
 }
 
 // isStranger reports whether a refusal is one of those that come before a signature has

@@ -66,6 +66,7 @@ type NodeRow struct {
 	Upstream   string    `json:"upstream"` // first of its pool
 	Edited     bool      `json:"edited"`   // an edit of operators names it
 	Program    string    `json:"program"`
+	Twin       string    `json:"twin,omitempty"` // address of another program that goes by its name, and is refused
 }
 
 // LinkRow is a link that is in use, or first in a pool.

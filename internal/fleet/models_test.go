@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -161,6 +162,45 @@ func TestIngest(t *testing.T) {
 		if e := r.ExplainPath("edge-b2", "live/show"); e.Answer.Source != center.ID {
 			t.Errorf("a path: %+v", e.Answer)
 		}
+	})
+}
+
+// TestTwin starts another program under the name of a node: all routers say so, and no
+// longer than it goes on.
+func TestTwin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory(t)
+		a, b := run(t, "r1", s, nil), run(t, "r2", s, nil)
+		nodes := network()
+		other := newNode("edge-a1", plan.Edge, "b")
+		other.boot, other.started, other.from = "OTHER", other.started.Add(time.Second), netip.MustParseAddr("198.51.100.8")
+		is := func(what, want string) {
+			t.Helper()
+			for _, r := range []*running{a, b} {
+				for _, n := range r.Network().Nodes {
+					if got := n.Twin; n.ID == other.ID && got != want || n.ID != other.ID && got != "" {
+						t.Errorf("%s: %s says that %s is also %q", what, r.cfg.Router, n.ID, got)
+					}
+					if n.ID == other.ID && n.Datacenter != "a" {
+						t.Errorf("%s: the node is another one: %+v", what, n)
+					}
+				}
+			}
+		}
+		live(t, 5*time.Second, a.Fleet, nodes...)
+		is("before", "")
+		for range 12 {
+			if _, why, _ := a.Heartbeat(time.Now(), other.message(), other.from); why != control.IdentityTaken {
+				t.Fatalf("it is refused for %v", why)
+			}
+			live(t, 3*time.Second, a.Fleet, nodes...)
+		}
+		is("meanwhile", "198.51.100.8")
+		if n := len(a.Events(EventFilter{Kind: KindRefused}, 0, 100).Events); n < 2 || n > 4 {
+			t.Errorf("%d events in 36 s", n)
+		}
+		live(t, 31*time.Second, a.Fleet, nodes...)
+		is("after that", "")
 	})
 }
 

@@ -62,8 +62,9 @@ export function problems(n: Network, frozen = false): Problem[] {
     add("bad", `${x.id} is down`, `${x.role} in ${x.datacenter || "no datacenter"}, silent for ${span(x.silent)}`, nodeAt(x.id));
   }
   for (const x of n.nodes) {
+    if (x.twin) add("warn", `Two programs go by the name ${x.id}`, `the one at ${x.twin} is refused: give it an id of its own`, nodeAt(x.id));
     if (x.state === "down") continue;
-    if (isBlind(x)) add("bad", `${x.id} has no upstream`, "it cannot fetch any stream", steerAt(x.id));
+    if (isBlind(x)) add("bad", `${x.id} has no upstream`, "it has those of its own settings alone, if any", steerAt(x.id));
     else if (x.state === "full" || x.use >= 1) add("warn", `${x.id} is full`, `it sends ${share(x.use)} of its capacity`, nodeAt(x.id));
     else if (x.use >= busy) add("warn", `${x.id} is nearly full`, `it sends ${share(x.use)} of its capacity`, nodeAt(x.id));
   }

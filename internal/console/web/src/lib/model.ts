@@ -40,6 +40,7 @@ export interface NodeRow {
   upstream: string;
   edited: boolean;
   program: string;
+  twin?: string;
 }
 
 export interface LinkRow {

@@ -58,6 +58,7 @@ function About({n}: {n: Node}) {
               edited
             </Tag>
           )}
+          {n.twin && <Tag level="warn">two go by this name</Tag>}
           {n.orders_due && <Tag level="warn">has not taken the newest plan yet</Tag>}
           <a class="button small" style={{marginLeft: "auto"}} href={address(steerAt(n.id))} onClick={follow}>
             <Icon name="plan" /> Steer
@@ -78,6 +79,7 @@ function About({n}: {n: Node}) {
             ["Streams", n.sources ? `${count(n.streams)}, of them ${count(n.sources)} published here` : count(n.streams)],
             ["Pulls", rate(n.pulled)],
             ["Heard", n.state === "down" ? `${ago(n.heard)} (silent for ${span(n.silent)})` : `${ago(n.heard)}, by ${n.router}`],
+            !!n.twin && ["Refused, of the same name", n.twin],
             !!n.refused && ["Refused", many(n.refused, "connection")],
           ]}
         />
