@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/failover"
 	"millrace/internal/httpflv"
 	"millrace/internal/ring"
 	"millrace/internal/session"
@@ -163,6 +164,56 @@ func TestPassedOnAnew(t *testing.T) {
 		if e.Kind == Spliced && e.Fig["missing"] != 0 {
 			t.Errorf("viewers noticed: %+v", e)
 		}
+	}
+}
+
+// Who was asked for a stream by its owner moves to that owner, when it comes home.
+func TestComesHomeFromWhoWasAsked(t *testing.T) {
+	const name = "live/a"
+	w := startTown(t, name, 3)
+	w.loads(0, 100<<20, true)
+	first := w.at(2).attach(name)
+	want(t, first.read(5), "")
+	first.detach()
+	eventually(t, "the runner-up has it no more", func() bool { return w.at(1).origin.Stats().Sessions == 0 })
+	var readers []*reader
+	for place := range 2 {
+		r := w.at(place).attach(name)
+		defer r.detach()
+		readers = append(readers, r)
+		want(t, r.read(5), "")
+	}
+	comeFrom(readers, w.ranked[1], "center")
+	w.loads(0, 0, false)
+	comeFrom(readers, "center", w.ranked[0])
+}
+
+// Where to go instead is no failure: nothing that may be tried waits because of it.
+func TestRedirectedCostsNothing(t *testing.T) {
+	n := start(t, "n", func(c *Config, _ *Options) { c.Peers = map[string]string{"b": "http://b:1"} })
+	x := newSession(n.origin, new(stream.Stream), stream.Demand{})
+	now, b := time.Now(), &feed{s: x, to: target{url: "http://b:1", node: "b", member: true}}
+	well := failover.CurrentView{Present: true, Verdict: failover.Good}
+	try := func() {
+		t.Helper()
+		now = now.Add(50 * time.Millisecond)
+		if d := x.policy.Step(now, failover.View{Current: well, Left: 1, Prefer: true}); d.Action != failover.Try {
+			t.Fatalf("it does %v, want to try", d.Action)
+		}
+	}
+	try()
+	refused := fmt.Errorf("pull: %w", &httpflv.PullError{Reason: "over_bound", To: "n", Over: 7})
+	if why := x.redirected(now, b, refused); why != failover.OverBound || x.blame(now, b, why) != failover.OverBound {
+		t.Errorf("it failed by %v", why)
+	}
+	if x.word.by != "b" || x.word.to != "n" || x.word.over != 7 || len(x.failures) != 0 || n.origin.members.peers["b"].skip.After(now) {
+		t.Errorf("it heard %+v, failures %v", x.word, x.failures)
+	}
+	x.policy.Step(now, failover.View{Current: well, Left: 1})
+	try()
+	b.to.member = false
+	if why := x.redirected(now, b, refused); why != failover.Refused {
+		t.Errorf("who is no member failed by %v", why)
 	}
 }
 
