@@ -22,6 +22,7 @@ type decoder struct {
 	lines  Lines
 	faults []*Fault
 	depth  int
+	fields map[reflect.Type]fields
 }
 
 // target returns what a pointer points to.
@@ -93,11 +94,15 @@ func (d *decoder) pairs(path string, n *yaml.Node, f func(key, val *yaml.Node)) 
 }
 
 func (d *decoder) section(path string, n *yaml.Node, v reflect.Value) {
-	fields, names := fieldsOf(v.Type())
+	known, ok := d.fields[v.Type()]
+	if !ok {
+		known = fieldsOf(v.Type())
+		d.fields[v.Type()] = known
+	}
 	d.pairs(path, n, func(key, val *yaml.Node) {
-		index, ok := fields[key.Value]
+		index, ok := known.index[key.Value]
 		if !ok {
-			d.fault(key.Line, path, "%w", Unknown("key", key.Value, names))
+			d.fault(key.Line, path, "%w", Unknown("key", key.Value, known.names))
 			return
 		}
 		if isNull(val) && path == "" {
@@ -117,10 +122,16 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// fieldsOf returns the fields of a struct by key, those of embedded structs among
-// them, and the keys in order.
-func fieldsOf(t reflect.Type) (fields map[string][]int, names []string) {
-	fields = map[string][]int{}
+// fields are those of a struct by key, those of embedded structs among them, and the keys
+// in order.
+type fields struct {
+	index map[string][]int
+	names []string
+}
+
+// fieldsOf finds the fields of a struct. It takes longer than to fill one.
+func fieldsOf(t reflect.Type) fields {
+	out := fields{index: map[string][]int{}}
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.IsExported() || name == "-" || f.Anonymous {
@@ -129,10 +140,10 @@ func fieldsOf(t reflect.Type) (fields map[string][]int, names []string) {
 		if name == "" {
 			name = f.Name
 		}
-		fields[name] = f.Index
-		names = append(names, name)
+		out.index[name] = f.Index
+		out.names = append(out.names, name)
 	}
-	return fields, names
+	return out
 }
 
 func (d *decoder) list(path string, n *yaml.Node, v reflect.Value) {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -65,7 +66,7 @@ func Decode(file string, b []byte, into any) (Lines, error) {
 	if err != nil || root == nil {
 		return nil, err
 	}
-	d := decoder{file: file, lines: Lines{}}
+	d := decoder{file: file, lines: Lines{}, fields: map[reflect.Type]fields{}}
 	d.value("", root, target(into))
 	if len(d.faults) == 0 {
 		return d.lines, nil
