@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -138,6 +139,29 @@ func TestDryRunsTakeTurns(t *testing.T) {
 	(<-done).want(t, "the first", 200, NotRefused)
 	b.trying <- struct{}{}
 	ana.ask("POST", "/api/plan/dryrun", `{"edits":{}}`).want(t, "beside another one", 429, TooMany)
+}
+
+// TestChecksTakeTurns: a check is refused while others read documents; whoever edits waits
+// for a place.
+func TestChecksTakeTurns(t *testing.T) {
+	b := newBench(t, testConfig())
+	ana := b.login("ana")
+	const check = `{"body":"192.0.2.0/24 east telecom"}`
+	for range maxChecking {
+		ana.ask("POST", "/api/documents/coverage/check", check).want(t, "alone", 200, NotRefused)
+		b.reading <- struct{}{}
+	}
+	ana.ask("POST", "/api/documents/coverage/check", check).want(t, "beside others", 429, TooMany)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.turn(over); refusalOf(err).reason != TooMany {
+		t.Errorf("a place while there is none: %v", err)
+	}
+	<-b.reading
+	ana.ask("PUT", "/api/documents/coverage", `{"based":0,"body":"192.0.2.0/24 east telecom"}`).want(t, "an edit", 200, NotRefused)
+	if n := len(b.reading); n != maxChecking-1 {
+		t.Errorf("%d places are taken after it, want %d", n, maxChecking-1)
+	}
 }
 
 func zipped(b []byte) string {

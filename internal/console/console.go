@@ -54,6 +54,7 @@ type Console struct {
 	files   map[string]*file // by path
 	routes  []route
 	trying  chan struct{} // capacity maxDryRunning, never closed: one place for each dry run
+	reading chan struct{} // capacity maxChecking, never closed: likewise for each document that is checked or edited
 
 	// Safe from any goroutine.
 	settings atomic.Pointer[settings]
@@ -90,7 +91,7 @@ func New(cfg Config, p Program, f Fleet, log *slog.Logger) (*Console, error) {
 	}
 	c := &Console{
 		program: p, fleet: f, log: log, own: [][]byte{newSecret()},
-		logins: newLogins(), gone: newGone(), trying: make(chan struct{}, maxDryRunning), ended: make(chan struct{}),
+		logins: newLogins(), gone: newGone(), trying: make(chan struct{}, maxDryRunning), reading: make(chan struct{}, maxChecking), ended: make(chan struct{}),
 	}
 	if err := c.Reload(cfg); err != nil {
 		return nil, err

@@ -132,6 +132,10 @@ func (c *Console) putDocument(a *call) (any, error) {
 	}
 	ctx, cancel := timeout()
 	defer cancel()
+	if err := c.turn(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-c.reading }()
 	return c.edited(c.fleet.Edit(ctx, key, body.Based, body.Body.text, a.caller.name, body.Comment))
 }
 
@@ -156,7 +160,21 @@ func (c *Console) postRollback(a *call) (any, error) {
 	}
 	ctx, cancel := timeout()
 	defer cancel()
+	if err := c.turn(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-c.reading }()
 	return c.edited(c.fleet.Rollback(ctx, key, body.Version, body.Based, a.caller.name, body.Comment))
+}
+
+// turn waits until there is a place for one more document to be read.
+func (c *Console) turn(ctx context.Context) error {
+	select {
+	case c.reading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return tooMany("others have documents checked all the time", time.Second)
+	}
 }
 
 // edited counts what was changed, and answers with it without the body: who asks has it.
@@ -185,6 +203,12 @@ func (c *Console) postCheck(a *call) (any, error) {
 	}
 	ctx, cancel := timeout()
 	defer cancel()
+	select {
+	case c.reading <- struct{}{}: // whoever edits waits, but not this
+		defer func() { <-c.reading }()
+	default:
+		return nil, tooMany("others have documents checked at this moment", time.Second)
+	}
 	out := struct {
 		OK    bool   `json:"ok"`
 		Error string `json:"error,omitempty"` // sentences, each with the place that it is about

@@ -19,6 +19,7 @@ const (
 	maxQuery      = 256
 	maxComment    = 500
 	maxDryRunning = 1 // each takes a core for as long as two plans
+	maxChecking   = 2 // each takes a core, for half a second when the document is as big as may be
 )
 
 func (c *Console) getNetwork(a *call) (any, error) {
