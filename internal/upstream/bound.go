@@ -97,7 +97,7 @@ func (m *members) weigh(now time.Time, load float64) (was, is bool) {
 	for id, p := range m.peers {
 		if p.told && !p.dead {
 			other := p.share.member(id)
-			other.Load = p.load
+			other.Load = float64(max(p.says.Load, 0))
 			all = append(all, other)
 		}
 	}
@@ -122,7 +122,8 @@ func (m *members) told(id string, f httpflv.Figures) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.peers[id]; p != nil {
-		p.told, p.load, p.over = true, float64(max(f.Load, 0)), f.Over
+		f.Streams = nil // they were not asked for
+		p.told, p.says = true, f
 	}
 }
 
@@ -157,7 +158,7 @@ func (m *members) passOn(now time.Time, n stream.Name, begun bool) (to string, o
 	}
 	for i := range live {
 		p := m.peers[live[i].ID]
-		live[i].Over = p == nil || !p.told || p.over != 0
+		live[i].Over = p == nil || !p.told || p.says.Over != 0
 	}
 	if to, _ = ring.Owners(n, live); to == m.self || len(m.passed) >= maxPassed {
 		m.keep(now, n) // all are over their bounds
@@ -214,7 +215,7 @@ func (m *members) stands(now time.Time, w *word, live []ring.Member) bool {
 		return false
 	}
 	// When it was over its bound since another time it has forgotten what it said.
-	return w.over != 0 && w.over == p.over && now.Before(w.until)
+	return w.over != 0 && w.over == p.says.Over && now.Before(w.until)
 }
 
 // instead returns where a stream is to be looked for that its owner has passed on. mu is
@@ -248,7 +249,7 @@ func (m *members) heardOf(now time.Time, by string, refused *httpflv.PullError) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.peers[by]; p != nil {
-		p.over = refused.Over
+		p.says.Over = refused.Over
 	}
 	return word{by: by, to: refused.To, at: now, until: now.Add(askOwner/2 + rand.N(askOwner/2)), over: refused.Over}
 }

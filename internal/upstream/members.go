@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millrace/internal/auth"
+	"millrace/internal/httpflv"
 	"millrace/internal/ring"
 	"millrace/internal/stream"
 )
@@ -60,8 +61,7 @@ type peer struct {
 	hits   int
 	skip   time.Time // passed over until then
 	told   bool      // it has said what follows
-	load   float64   // what it sends, bytes/s
-	over   int64     // since when it is over its bound, by its own words: Unix milliseconds, 0 if it is not
+	says   httpflv.Figures
 }
 
 func newMembers(self string, capacity int64) *members {
@@ -201,10 +201,11 @@ func (m *members) urls() map[string]string {
 
 // MemberState is what this node believes of another one of its datacenter.
 type MemberState struct {
-	ID     string  `json:"id"`
-	URL    string  `json:"url"`
-	Weight float64 `json:"weight"` // its share of the streams; 0: none
-	Alive  bool    `json:"alive"`
+	ID       string  `json:"id"`
+	URL      string  `json:"url"`
+	Weight   float64 `json:"weight"` // its share of the streams; 0: none
+	Alive    bool    `json:"alive"`
+	Capacity int64   `json:"capacity,omitempty"` // bytes/s that it can send; 0: not known
 	// What it has said of itself when it was checked last. Without a key of the cluster
 	// nodes say nothing.
 	Load      int64      `json:"load"`                 // bytes/s that it sends
@@ -219,9 +220,10 @@ func (o *Origin) Members() []MemberState {
 	out := make([]MemberState, 0, len(m.peers))
 	for _, id := range slices.Sorted(maps.Keys(m.peers)) {
 		p := m.peers[id]
-		s := MemberState{ID: id, URL: p.url, Weight: p.share.weight, Alive: !p.dead, Load: int64(p.load)}
-		if p.over != 0 {
-			s.OverSince = new(time.UnixMilli(p.over))
+		s := MemberState{ID: id, URL: p.url, Weight: p.share.weight, Alive: !p.dead, Load: p.says.Load}
+		s.Capacity = cmp.Or(int64(p.share.capacity), p.says.Capacity)
+		if p.says.Over != 0 {
+			s.OverSince = new(time.UnixMilli(p.says.Over))
 		}
 		out = append(out, s)
 	}
