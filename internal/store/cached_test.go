@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"millrace/internal/runtest"
 )
 
 // router is a Cached as a router has it, with its Run.
@@ -235,4 +237,25 @@ func TestRouterWaitsForRedis(t *testing.T) {
 	_, err := c.Current(ctx, "edits")
 	wantErr(t, "current", err, ErrUnavailable)
 	wantErr(t, "current", err, context.DeadlineExceeded)
+}
+
+// TestNewRedisHasLostNothing: a router that has run alone brings what it has into a Redis
+// that was never used, and does not say that anything was lost. Of one that lost it, it does.
+func TestNewRedisHasLostNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state")
+	alone := must[*Memory](t)(NewMemory(MemoryConfig{File: file}, silent))
+	must[Document](t)(alone.Edit(t.Context(), "edits", 0, []byte("body 1"), anna))
+	if err := alone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mini := startMini(t)
+	log := &runtest.Journal{}
+	r := openLogged(t, redisConfig("redis://"+mini.Addr()), file, slog.New(slog.NewJSONHandler(log, nil)))
+	log.Await(t, "redis did not have what this router keeps, and has it now: a document")
+	r.edits(t, 1)
+	if strings.Contains(log.String(), "put back") {
+		t.Errorf("told %s", log)
+	}
+	mini.FlushAll()
+	log.Await(t, "put back into redis what it had lost: a document")
 }

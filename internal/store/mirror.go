@@ -135,7 +135,7 @@ func (c *Cached) syncPublished(ctx context.Context, numbers map[string]string) e
 				return err
 			}
 			if lost { // it may have been published since this look
-				c.log.Info("put back into redis what was published last", "kind", kind, "number", p.Number)
+				c.gave("what was published last", "kind", kind, "number", p.Number)
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (c *Cached) settle(ctx context.Context, key string, m match) error {
 		if err := c.remote.putBack(ctx, m.theirs, c.local.forgotten(key), m.mine); err != nil {
 			return err
 		}
-		c.log.Info("put back into redis what it had lost of a document", "document", key, "versions", len(m.mine))
+		c.gave("a document", "document", key, "versions", len(m.mine))
 		return nil
 	case wayAhead, wayForked:
 		newest, err := c.remote.version(ctx, key, m.theirs.number)
@@ -203,6 +203,16 @@ func (c *Cached) settle(ctx context.Context, key string, m match) error {
 		}
 	}
 	return nil
+}
+
+// gave tells that Redis has got what this router keeps and Redis had not: it has lost it,
+// or, when this router has only begun, may never have had it. The caller holds syncing.
+func (c *Cached) gave(what string, args ...any) {
+	text := "put back into redis what it had lost: " + what
+	if c.last == nil {
+		text = "redis did not have what this router keeps, and has it now: " + what
+	}
+	c.log.Info(text, args...)
 }
 
 // keep writes a version to the copy. Redis has it, so it is not lost when that fails.
