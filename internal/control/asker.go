@@ -103,8 +103,8 @@ func (a *asker) uses(v Version) {
 
 // note counts what came of a question to the server: v is in use after it, and news
 // tells whether it came with the answer. After a failure it is the turn of the next
-// server, and note reports whether that is worth a line in the log.
-func (a *asker) note(server string, v Version, news bool, err error) (tell bool) {
+// server, and note reports whether that is worth a line in the log, and of which level.
+func (a *asker) note(server string, v Version, news bool, err error) (level slog.Level, tell bool) {
 	s := a.Status()
 	s.From, s.Version, s.Error = server, v, ""
 	outcome := Unchanged
@@ -112,7 +112,7 @@ func (a *asker) note(server string, v Version, news bool, err error) (tell bool)
 	case err != nil:
 		outcome = outcomeOf(err)
 		s.Error = fmt.Sprintf("%s: %v", outcome, err)
-		tell = a.rota.failed(outcome)
+		level, tell = a.rota.failed(time.Now(), outcome)
 	case news:
 		outcome = Answered
 	}
@@ -125,7 +125,7 @@ func (a *asker) note(server string, v Version, news bool, err error) (tell bool)
 		s.At = time.Now()
 	}
 	a.status.Store(&s)
-	return tell
+	return level, tell
 }
 
 // rest waits after a failure: shortly as long as there is another server to ask, then

@@ -185,8 +185,8 @@ func (b *Beat) beat(ctx context.Context, now time.Time) time.Duration {
 	if err != nil {
 		outcome := outcomeOf(err)
 		b.counts[outcome].Add(1)
-		if b.rota.failed(outcome) {
-			b.log.Warn("a router does not take heartbeats", "server", server, "reason", outcome, "err", err)
+		if level, tell := b.rota.failed(time.Now(), outcome); tell {
+			b.log.Log(ctx, level, "a router does not take heartbeats", "server", server, "reason", outcome, "err", err)
 		}
 		s.Server, s.Error = b.rota.server(), fmt.Sprintf("%s: %v", outcome, err)
 		b.status.Store(&s)

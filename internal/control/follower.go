@@ -188,11 +188,11 @@ func (f *Follower) judge(url string, b *Bundle, err error) {
 	if b != nil {
 		v, f.from = b.Version, url
 	}
-	if f.note(url, v, b != nil, err) {
+	if level, tell := f.note(url, v, b != nil, err); tell {
 		msg := "no newer snapshot, the old one stays in use"
 		if v.Token == "" {
 			msg = "no snapshot yet, there is nothing to place players by"
 		}
-		f.log.Warn(msg, "server", url, "reason", outcomeOf(err), "err", err)
+		f.log.Log(context.Background(), level, msg, "server", url, "reason", outcomeOf(err), "err", err)
 	}
 }

@@ -143,11 +143,11 @@ func (f *OrdersFollower) fetch(ctx context.Context, server string) (*Orders, err
 
 // judge notes what came of a question, and logs a failure that is new.
 func (f *OrdersFollower) judge(server string, err error, news bool) {
-	if f.note(server, f.have, news, err) {
+	if level, tell := f.note(server, f.have, news, err); tell {
 		msg := "no newer orders, the old ones stay in force"
 		if f.have.Token == "" {
 			msg = "no orders yet, the settings alone count"
 		}
-		f.log.Warn(msg, "server", server, "version", f.have, "reason", outcomeOf(err), "err", err)
+		f.log.Log(context.Background(), level, msg, "server", server, "version", f.have, "reason", outcomeOf(err), "err", err)
 	}
 }

@@ -105,7 +105,7 @@ func (p *Pathfinder) failed(server string, err error) {
 	defer p.mu.Unlock()
 	p.counts[outcomeOf(err)]++
 	if p.rota.server() == server { // else another question has found that out
-		p.rota.failed(outcomeOf(err))
+		p.rota.failed(time.Now(), outcomeOf(err))
 	}
 }
 

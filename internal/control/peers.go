@@ -154,7 +154,9 @@ const maxPeerPause = 10 * time.Second
 func (p *Peers) follow(ctx context.Context, server string) {
 	token := ""
 	pause, failing := p.cfg.Every, false
-	known := map[seenKey]time.Time{} // by the observer's clock
+	begun, level := time.Now(), slog.LevelInfo // of the last line about a failure
+	settled := false                           // it has reported
+	known := map[seenKey]time.Time{}           // by the observer's clock
 	for {
 		report, next, err := p.ask(ctx, server, token)
 		switch {
@@ -162,8 +164,13 @@ func (p *Peers) follow(ctx context.Context, server string) {
 			return
 		case err != nil:
 			p.note(server, func(s *PeerStatus) { s.Error = fmt.Sprintf("%s: %v", outcomeOf(err), err) })
-			if !failing {
-				p.log.Warn("no report from a peer", "server", server, "reason", outcomeOf(err), "err", err)
+			now := slog.LevelWarn
+			if !settled {
+				now = severity(time.Since(begun))
+			}
+			if !failing || now > level {
+				level = now
+				p.log.Log(ctx, level, "no report from a peer", "server", server, "reason", outcomeOf(err), "err", err)
 			}
 			failing, pause = true, min(2*pause, max(maxPeerPause, p.cfg.Every))
 		case report != nil && report.Observer == p.client.node:
@@ -173,7 +180,7 @@ func (p *Peers) follow(ctx context.Context, server string) {
 			if failing {
 				p.log.Info("reports from a peer again", "server", server)
 			}
-			failing, pause = false, p.cfg.Every
+			failing, settled, pause = false, true, p.cfg.Every
 			p.note(server, func(s *PeerStatus) { s.Error = "" })
 		}
 		if report != nil {

@@ -2,10 +2,14 @@ package control
 
 import (
 	"encoding/json"
+	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"millrace/internal/auth"
 )
 
 // statusOf are the statuses of refusals.
@@ -17,7 +21,11 @@ var statusOf = [refusals]int{
 
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r Refusal, text string) {
 	s.refused[r].Add(1)
-	s.log.Debug("question refused", "peer", ctx.RemoteAddr(), "path", string(ctx.Path()), "reason", r, "err", text)
+	node, peer, level := string(ctx.Request.Header.Peek(nodeField)), addressOf(ctx).String(), slog.LevelDebug
+	if s.strangers.news(time.Now(), node, peer, r) {
+		level = slog.LevelWarn
+	}
+	s.log.Log(ctx, level, "a node or scheduler is refused", "node", clip(node), "peer", peer, "path", string(ctx.Path()), "reason", r, "err", text)
 	tell(ctx, statusOf[r], r, text)
 	h := &ctx.Response.Header
 	if method := methodOf(string(ctx.Path())); r == BadRequest && string(ctx.Method()) != method {
@@ -28,6 +36,9 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r Refusal, text string) {
 		h.Set("Retry-After", strconv.Itoa(1+rand.IntN(shortRest)))
 	}
 }
+
+// clip returns as much of the name of a stranger as a node can have.
+func clip(node string) string { return node[:min(len(node), auth.MaxNodeID)] }
 
 // RefuseUnread answers a request that was not read to its end, and so has not come to a
 // [Server], as that would: with the status, and with text for people.

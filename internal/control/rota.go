@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"hash/fnv"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -15,16 +16,37 @@ type rota struct {
 	first              uint32 // which one the node begins with, of however many
 	retryMin, retryMax time.Duration
 
-	turn     int                // which one is asked
-	failures int                // since the last answer
-	told     map[string]Outcome // of each server, the last failure that was logged
+	turn     int             // which one is asked
+	failures int             // since the last answer
+	told     map[string]told // of each server, the last failure that was logged
+	begun    time.Time       // of the first failure, if there was no answer before
+	settled  bool            // there was an answer
+}
+
+// told is a failure that was logged.
+type told struct {
+	outcome Outcome
+	level   slog.Level
+}
+
+// grace is for how long after a start it is nothing to worry about when a server has no
+// answer yet: programs that are started together take that long to find one another.
+const grace = 5 * time.Second
+
+// severity is the level of a failure at a program that has begun its work so long ago,
+// without an answer so far.
+func severity(since time.Duration) slog.Level {
+	if since < grace {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
 }
 
 // newRota begins with another server on each node, so that they share the work.
 func newRota(node string, servers []string, retryMin, retryMax time.Duration) rota {
 	h := fnv.New32a()
 	h.Write([]byte(node))
-	r := rota{first: h.Sum32(), retryMin: retryMin, retryMax: retryMax, told: map[string]Outcome{}}
+	r := rota{first: h.Sum32(), retryMin: retryMin, retryMax: retryMax, told: map[string]told{}}
 	r.change(servers)
 	return r
 }
@@ -56,21 +78,28 @@ func (r *rota) server() string { return r.servers[r.turn] }
 func (r *rota) answered() (again bool) {
 	again = len(r.told) > 0
 	clear(r.told)
-	r.failures = 0
+	r.failures, r.settled = 0, true
 	return again
 }
 
-// failed notes that the server failed and goes on to the next. It reports whether that
-// is worth a line in the log: a server that is merely early will answer.
-func (r *rota) failed(o Outcome) (news bool) {
+// failed notes that the server failed at now and goes on to the next. It reports whether
+// that is worth a line in the log, and of which level: a server that is merely early will
+// answer.
+func (r *rota) failed(now time.Time, o Outcome) (level slog.Level, news bool) {
+	if r.begun.IsZero() {
+		r.begun = now
+	}
+	if level = slog.LevelWarn; !r.settled {
+		level = severity(now.Sub(r.begun))
+	}
 	server := r.server()
 	r.failures++
 	r.turn = (r.turn + 1) % len(r.servers)
-	if last, told := r.told[server]; o == Early || told && last == o {
-		return false
+	if last, ok := r.told[server]; o == Early || ok && last.outcome == o && last.level >= level {
+		return level, false
 	}
-	r.told[server] = o
-	return true
+	r.told[server] = told{o, level}
+	return level, true
 }
 
 // round reports whether all servers have failed since one was last paused for.

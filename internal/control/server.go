@@ -80,6 +80,7 @@ type Server struct {
 	heard     atomic.Uint64 // heartbeats that were taken
 	routed    atomic.Uint64 // paths that were told
 	refused   [refusals]atomic.Uint64
+	strangers strangers
 
 	close sync.Once
 }

@@ -82,9 +82,7 @@ func (f *Fleet) Refused(now time.Time, node string, from netip.Addr, why control
 	if from.IsValid() {
 		address = from.String()
 	}
-	if f.events.refuse(now, node, address, why.String(), text, isStranger(why)) {
-		f.log.Warn(KindRefused, "node", node, "peer", address, "reason", why, "err", text)
-	}
+	f.events.refuse(now, node, address, why.String(), text, isStranger(why)) // the server logs it
 }
 
 // isStranger reports whether a refusal is one of those that come before a signature has

@@ -20,9 +20,9 @@ const (
 	maxRefusers = 1024
 	// refusalEvery is how often one who is refused makes an event.
 	refusalEvery = 10 * time.Second
-	// twinFor is for how long a node is said to be there twice after an event of it: who is
+	// deniedFor is for how long a node is said to be refused after an event of it: who is
 	// refused tries again.
-	twinFor = 3 * refusalEvery
+	deniedFor = 3 * refusalEvery
 	// maxStrangers is how many events those make together in that time who have not shown
 	// that they are of the cluster: whoever reaches the port can be refused under any
 	// name, and must not push out what happened.
@@ -40,20 +40,20 @@ type eventLog struct {
 	ever    uint64
 	untold  []Event
 	refused map[string]time.Time // when there was an event of one who is refused
-	twins   map[string]twin      // by the name that two programs go by
+	denied  map[string]denial    // by name
 	// Since when strangers are counted, and how many events they have made.
 	counted   time.Time
 	strangers int
 }
 
-// twin is a program that was refused because another one goes by its name.
-type twin struct {
-	at   time.Time
-	from string // address, in words if it is not known
+// denial is the last refusal of who goes by some name.
+type denial struct {
+	at time.Time
+	Denied
 }
 
 func newEventLog(router string) *eventLog {
-	return &eventLog{router: router, ids: map[string]bool{}, refused: map[string]time.Time{}, twins: map[string]twin{}}
+	return &eventLog{router: router, ids: map[string]bool{}, refused: map[string]time.Time{}, denied: map[string]denial{}}
 }
 
 // add notes an event that this router learned of itself. Of what several routers notice
@@ -89,21 +89,20 @@ func (l *eventLog) put(now time.Time, e Event) bool {
 	l.list = append(l.list, e)
 	l.ids[e.ID] = true
 	l.ever++
-	if e.Kind == KindRefused && e.Reason == control.IdentityTaken.String() {
-		l.twins[e.Node] = twin{now, cmp.Or(e.From, "an unknown address")}
+	if e.Kind == KindRefused {
+		l.denied[e.Node] = denial{now, Denied{e.Reason, cmp.Or(e.From, "an unknown address")}}
 	}
 	return true
 }
 
-// twinsNow returns the addresses of programs that are refused because another one goes by
-// their name, by that name.
-func (l *eventLog) twinsNow(now time.Time) map[string]string {
+// deniedNow returns who is refused, by name.
+func (l *eventLog) deniedNow(now time.Time) map[string]*Denied {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.twins, func(_ string, t twin) bool { return now.Sub(t.at) > twinFor })
-	out := make(map[string]string, len(l.twins))
-	for name, t := range l.twins {
-		out[name] = t.from
+	maps.DeleteFunc(l.denied, func(_ string, d denial) bool { return now.Sub(d.at) > deniedFor })
+	out := make(map[string]*Denied, len(l.denied))
+	for name, d := range l.denied {
+		out[name] = &d.Denied
 	}
 	return out
 }
@@ -128,21 +127,20 @@ func (l *eventLog) fromRouter(now time.Time, list []Event) {
 	}
 }
 
-// refuse notes that somebody is refused, once in a while for each, and reports whether it
-// did so. A stranger may be anybody, under any name.
-func (l *eventLog) refuse(now time.Time, who, from, reason, text string, stranger bool) bool {
+// refuse notes that somebody is refused, once in a while for each. A stranger may be
+// anybody, under any name.
+func (l *eventLog) refuse(now time.Time, who, from, reason, text string, stranger bool) {
 	key := who + " " + reason
 	l.mu.Lock()
 	tell := l.tellsRefusedLocked(now, key, stranger)
 	l.mu.Unlock()
 	if !tell {
-		return false
+		return
 	}
 	l.add(now, Event{
 		ID: l.router + "/refused/" + key + "/" + strconv.FormatInt(now.UnixMilli(), 10), Kind: KindRefused, Node: who, From: from,
 		Reason: reason, Detail: text,
 	})
-	return true
 }
 
 // tellsRefusedLocked reports whether there is an event of a refusal.

@@ -45,15 +45,16 @@ type Fleet struct {
 	out Listener
 
 	// Each has a lock of its own.
-	nodes   *registry
-	scores  *scores
-	players *players
-	events  *eventLog
-	trends  *trends
-	orders  papers
-	bundles bundles
-	share   share // of the goroutine that shares, but for what it says
-	changed broadcast
+	nodes      *registry
+	scores     *scores
+	players    *players
+	events     *eventLog
+	trends     *trends
+	orders     papers
+	bundles    bundles
+	share      share // of the goroutine that shares, but for what it says
+	complained bool  // of the goroutine that shares: the log says that the store cannot be used
+	changed    broadcast
 
 	// Owned by the goroutine that plans.
 	planner planner
@@ -209,12 +210,14 @@ func (f *Fleet) sweep(now time.Time) {
 	others := f.share.others()
 	for _, of := range f.nodes.sweep(now, &others) {
 		e := Event{Kind: KindNodeDown, Node: of.id, ID: "down/" + of.id + "/" + of.boot + "/" + strconv.FormatUint(of.sequence, 10)}
+		what := "a node is down: it does not speak any more"
 		e.Detail = "not heard for " + now.Sub(of.heard).Round(100*time.Millisecond).String()
 		if of.forgotten {
 			e.Kind, e.ID = KindNodeGone, "gone/"+of.id+"/"+of.boot
+			what = "a node is forgotten: it has been down for too long"
 		}
 		if of.mine {
-			f.log.Warn(e.Kind, "node", of.id, "heard", of.heard.UTC())
+			f.log.Warn(what, "node", of.id, "heard", of.heard.UTC())
 			f.events.add(now, e)
 		}
 	}
@@ -223,13 +226,16 @@ func (f *Fleet) sweep(now time.Time) {
 // nodeBack tells of a node that is there again, or for the first time.
 func (f *Fleet) nodeBack(now time.Time, b back) {
 	e := Event{Kind: KindNodeUp, Node: b.id, ID: "up/" + b.id + "/" + b.boot + "/" + strconv.FormatUint(b.sequence, 10)}
+	what := "a node is up again"
 	switch {
 	case b.restarted:
 		e.Kind, e.ID = KindNodeRestart, "restarted/"+b.id+"/"+b.boot
+		what = "a node was started again"
 	case b.added:
 		e.ID = "up/" + b.id + "/" + b.boot
+		what = "a node is up"
 	}
-	f.log.Info(e.Kind, "node", b.id)
+	f.log.Info(what, "node", b.id)
 	f.events.add(now, e)
 	f.wake()
 }

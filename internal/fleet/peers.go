@@ -53,13 +53,13 @@ func (f *Fleet) minePeers(now time.Time) {
 		there := now.Sub(p.fresh) <= routerGone
 		if there != p.known {
 			p.known = there
-			e := Event{Kind: KindRouterUp, From: id}
+			e, what := Event{Kind: KindRouterUp, From: id}, "another router is up"
 			if !there {
-				e.Kind = KindRouterDown
+				e.Kind, what = KindRouterDown, "another router is down: it does not announce itself any more"
 			}
 			e.ID = id + "/" + e.Kind + "/" + strconv.FormatInt(p.row.Started.UnixMilli(), 10) + "/" + strconv.FormatUint(p.row.Number, 10)
 			f.events.add(now, e)
-			f.log.Info("another router: "+e.Kind, "router", id)
+			f.log.Info(what, "router", id)
 		}
 		if there {
 			up[id] = true

@@ -103,7 +103,11 @@ func (f *Fleet) adoptPlan(now time.Time, p *store.Published) error {
 		f.ordersDue.Store(true)
 	}
 	if old == nil || old.plan.Version != in.plan.Version {
-		f.log.Info("a new plan is in force", "version", in.plan.Version, "by", in.by, "moved", in.plan.Stats.Moved)
+		what := "a new plan is in force"
+		if old == nil && in.plan.At.Before(f.began) {
+			what = "the plan that was published last, before this router began, is in force"
+		}
+		f.log.Info(what, "version", in.plan.Version, "by", in.by, "moved", in.plan.Stats.Moved)
 		f.events.add(now, Event{
 			ID: "plan/" + f.origin() + "/" + strconv.FormatUint(in.plan.Version, 10), At: in.plan.At, Kind: KindPlan, From: in.by,
 			Detail: fmt.Sprintf("version %d: %s", in.plan.Version, movedText(in.plan.Stats.Moved)),

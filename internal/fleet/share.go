@@ -98,12 +98,16 @@ func (f *Fleet) reach(now time.Time, err error) {
 	}
 	id := f.cfg.Router + "/store/" + strconv.FormatInt(now.UnixMilli(), 10)
 	if ok {
-		f.log.Info("the store is back")
+		if f.complained {
+			f.log.Info("the store is back")
+		}
 		f.events.add(now, Event{ID: id, Kind: KindStoreUp})
 		f.wake()
 		return
 	}
-	f.log.Error("the store cannot be used: what was published last stays in force", "err", err)
+	if f.complained = !errors.Is(err, store.ErrUnavailable); f.complained { // else it has told itself
+		f.log.Error("the store cannot be used: what was published last stays in force", "err", err)
+	}
 	f.events.add(now, Event{ID: id, Kind: KindStoreDown, Detail: err.Error()})
 }
 
