@@ -25,8 +25,8 @@ type frame struct {
 	links     []LinkRow // that are in use, or first in a pool; by to, place and from
 	routers   []RouterRow
 	store     bool
-	streams   int               // different ones
-	twins     map[string]string // addresses of programs that go by the name of a node, by that
+	streams   int                // different ones
+	denied    map[string]*Denied // by name
 	// identities is the version of the registry that the nodes are of.
 	identities uint64
 
@@ -62,7 +62,7 @@ type nodeFrame struct {
 
 // makeFrame looks at everything.
 func (f *Fleet) makeFrame(now time.Time) *frame {
-	fr := &frame{at: now, published: f.published.Load(), docs: f.docs.Load(), store: f.reached.Load(), twins: f.events.twinsNow(now)}
+	fr := &frame{at: now, published: f.published.Load(), docs: f.docs.Load(), store: f.reached.Load(), denied: f.events.deniedNow(now)}
 	fr.nodes, fr.streams, fr.identities = f.nodes.frame()
 	fr.index = make(map[string]int, len(fr.nodes))
 	edits := &fr.docs.edits.Edits

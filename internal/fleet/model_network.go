@@ -66,7 +66,13 @@ type NodeRow struct {
 	Upstream   string    `json:"upstream"` // first of its pool
 	Edited     bool      `json:"edited"`   // an edit of operators names it
 	Program    string    `json:"program"`
-	Twin       string    `json:"twin,omitempty"` // address of another program that goes by its name, and is refused
+	Denied     *Denied   `json:"denied,omitempty"` // heartbeats under its name are refused: its own if it is down, else those of another program
+}
+
+// Denied says that heartbeats are refused.
+type Denied struct {
+	Reason string `json:"reason"` // a word of control.Refusal
+	From   string `json:"from"`   // address, in words if it is not known
 }
 
 // LinkRow is a link that is in use, or first in a pool.

@@ -174,12 +174,16 @@ func TestTwin(t *testing.T) {
 		nodes := network()
 		other := newNode("edge-a1", plan.Edge, "b")
 		other.boot, other.started, other.from = "OTHER", other.started.Add(time.Second), netip.MustParseAddr("198.51.100.8")
-		is := func(what, want string) {
+		is := func(what string, want Denied) {
 			t.Helper()
 			for _, r := range []*running{a, b} {
 				for _, n := range r.Network().Nodes {
-					if got := n.Twin; n.ID == other.ID && got != want || n.ID != other.ID && got != "" {
-						t.Errorf("%s: %s says that %s is also %q", what, r.cfg.Router, n.ID, got)
+					got := Denied{}
+					if n.Denied != nil {
+						got = *n.Denied
+					}
+					if n.ID == other.ID && got != want || n.ID != other.ID && got != (Denied{}) {
+						t.Errorf("%s: %s says that %s is refused: %+v", what, r.cfg.Router, n.ID, got)
 					}
 					if n.ID == other.ID && n.Datacenter != "a" {
 						t.Errorf("%s: the node is another one: %+v", what, n)
@@ -188,19 +192,19 @@ func TestTwin(t *testing.T) {
 			}
 		}
 		live(t, 5*time.Second, a.Fleet, nodes...)
-		is("before", "")
+		is("before", Denied{})
 		for range 12 {
 			if _, why, _ := a.Heartbeat(time.Now(), other.message(), other.from); why != control.IdentityTaken {
 				t.Fatalf("it is refused for %v", why)
 			}
 			live(t, 3*time.Second, a.Fleet, nodes...)
 		}
-		is("meanwhile", "198.51.100.8")
+		is("meanwhile", Denied{"identity_taken", "198.51.100.8"})
 		if n := len(a.Events(EventFilter{Kind: KindRefused}, 0, 100).Events); n < 2 || n > 4 {
 			t.Errorf("%d events in 36 s", n)
 		}
 		live(t, 31*time.Second, a.Fleet, nodes...)
-		is("after that", "")
+		is("after that", Denied{})
 	})
 }
 

@@ -82,7 +82,7 @@ func (f *Fleet) nodeRow(fr *frame, n *nodeFrame) NodeRow {
 	row := NodeRow{
 		ID: of.ID, Role: of.Role, Datacenter: of.Datacenter, Region: of.Region, ISPs: orEmpty(of.ISPs), State: n.state, Router: n.router,
 		Load: n.load, Capacity: n.capacity, Pulled: n.pulled, Viewers: n.viewers, Streams: n.streams, Sources: n.sources, Edited: n.edited,
-		Program: of.Program, Twin: fr.twins[of.ID],
+		Program: of.Program, Denied: fr.denied[of.ID],
 	}
 	if !n.seed {
 		row.Heard, row.Silent = n.heard.UTC(), fr.at.Sub(n.heard).Round(100*time.Millisecond).Seconds()

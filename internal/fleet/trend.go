@@ -108,10 +108,12 @@ func (t *trends) prune() {
 	}
 }
 
-// each calls f with the places of the points from first to last that are still there.
-func (t *trends) each(first, last int, f func(at int)) {
+// each calls f with the places of the points from first to last that are still there, and
+// when they were by the clock as it is now: it may have been set since.
+func (t *trends) each(now time.Time, first, last int, f func(at int, when time.Time)) {
 	for tick := max(first, t.tick-trendPoints+1); tick <= last; tick++ {
-		f(tick % trendPoints)
+		at := tick % trendPoints
+		f(at, now.Add(-now.Sub(t.at[at])).UTC())
 	}
 }
 
@@ -121,9 +123,9 @@ func (t *trends) link(from, to string) []LinkPoint {
 	defer t.mu.Unlock()
 	out := []LinkPoint{}
 	if of := t.links[link{from, to}]; of != nil {
-		t.each(of.first, of.last, func(at int) {
+		t.each(time.Now(), of.first, of.last, func(at int, when time.Time) {
 			p := &of.points[at]
-			out = append(out, LinkPoint{t.at[at].UTC(), float64(p.cost), float64(p.rtt), float64(p.loss), int64(p.rate)})
+			out = append(out, LinkPoint{when, float64(p.cost), float64(p.rtt), float64(p.loss), int64(p.rate)})
 		})
 	}
 	return out
@@ -135,9 +137,9 @@ func (t *trends) node(id string) []NodePoint {
 	defer t.mu.Unlock()
 	out := []NodePoint{}
 	if of := t.nodes[id]; of != nil {
-		t.each(of.first, of.last, func(at int) {
+		t.each(time.Now(), of.first, of.last, func(at int, when time.Time) {
 			p := &of.points[at]
-			out = append(out, NodePoint{t.at[at].UTC(), int64(p.load), int64(p.pulled), int(p.viewers)})
+			out = append(out, NodePoint{when, int64(p.load), int64(p.pulled), int(p.viewers)})
 		})
 	}
 	return out

@@ -112,7 +112,7 @@ function EventRow({e}: {e: Event}) {
   const level = eventLevel(e);
   const [from, to] = ends(e);
   const node = (id: string | undefined) => {
-    if (!id || id.includes("://")) return id; // a foreign server, or a center by its address
+    if (!id || /[:/]/.test(id) || (id === e.from && e.kind === "heartbeat_refused")) return id; // an address
     return (
       <a href={address(nodeAt(id))} onClick={follow}>
         {id}

@@ -2,6 +2,7 @@
 import {many, ms, share, span} from "./format";
 import {severity, type Level} from "./level";
 import type {LinkRow, Network, NodeRow} from "./model";
+import {reason} from "./words";
 import {linkAt, nodeAt, steerAt, type Place, type Query} from "./route";
 
 export interface Problem {
@@ -26,6 +27,9 @@ export function nodeLevel(n: NodeRow): Level {
 
 // isBlind tells whether a node is alive and has nobody to pull from.
 const isBlind = (n: NodeRow): boolean => n.role !== "center" && n.state !== "down" && !n.upstream;
+
+// hasTwin tells whether another program goes by the name of a node.
+export const hasTwin = (n: NodeRow): boolean => n.denied?.reason === "identity_taken";
 
 export function linkLevel(l: LinkRow): Level {
   switch (l.grade) {
@@ -59,10 +63,10 @@ export function problems(n: Network, frozen = false): Problem[] {
   for (const dc of dark) add("bad", `Datacenter ${dc} is down`, `none of its ${many(down.filter((x) => x.datacenter === dc).length, "node")} is heard`, ["network"], {find: dc});
   for (const x of down) {
     if (dark.has(x.datacenter)) continue;
-    add("bad", `${x.id} is down`, `${x.role} in ${x.datacenter || "no datacenter"}, silent for ${span(x.silent)}`, nodeAt(x.id));
+    add("bad", `${x.id} is down`, `${x.role} in ${x.datacenter || "no datacenter"}, silent for ${span(x.silent)}${x.denied ? `; refused: ${reason(x.denied.reason)}` : ""}`, nodeAt(x.id));
   }
   for (const x of n.nodes) {
-    if (x.twin) add("warn", `Two programs go by the name ${x.id}`, `the one at ${x.twin} is refused: give it an id of its own`, nodeAt(x.id));
+    if (hasTwin(x)) add("warn", `Two programs go by the name ${x.id}`, `the one at ${x.denied!.from} is refused: give it an id of its own`, nodeAt(x.id));
     if (x.state === "down") continue;
     if (isBlind(x)) add("bad", `${x.id} has no upstream`, "it has those of its own settings alone, if any", steerAt(x.id));
     else if (x.state === "full" || x.use >= 1) add("warn", `${x.id} is full`, `it sends ${share(x.use)} of its capacity`, nodeAt(x.id));

@@ -40,7 +40,7 @@ export interface NodeRow {
   upstream: string;
   edited: boolean;
   program: string;
-  twin?: string;
+  denied?: {reason: string; from: string};
 }
 
 export interface LinkRow {

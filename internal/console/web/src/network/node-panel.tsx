@@ -1,7 +1,7 @@
 import {useMemo} from "preact/hooks";
 import {Refused} from "../lib/api";
 import {ago, count, many, ms, perHour, rate, share, span, visible} from "../lib/format";
-import {linkLevel, nodeLevel} from "../lib/health";
+import {hasTwin, linkLevel, nodeLevel} from "../lib/health";
 import type {LinkRow, Node} from "../lib/model";
 import {address, follow, linkAt, move, steerAt, streamAt} from "../lib/route";
 import {reason, states} from "../lib/words";
@@ -58,7 +58,7 @@ function About({n}: {n: Node}) {
               edited
             </Tag>
           )}
-          {n.twin && <Tag level="warn">two go by this name</Tag>}
+          {hasTwin(n) ? <Tag level="warn">two go by this name</Tag> : n.state === "down" && n.denied && <Tag level="bad">refused: {reason(n.denied.reason)}</Tag>}
           {n.orders_due && <Tag level="warn">has not taken the newest plan yet</Tag>}
           <a class="button small" style={{marginLeft: "auto"}} href={address(steerAt(n.id))} onClick={follow}>
             <Icon name="plan" /> Steer
@@ -79,7 +79,7 @@ function About({n}: {n: Node}) {
             ["Streams", n.sources ? `${count(n.streams)}, of them ${count(n.sources)} published here` : count(n.streams)],
             ["Pulls", rate(n.pulled)],
             ["Heard", n.state === "down" ? `${ago(n.heard)} (silent for ${span(n.silent)})` : `${ago(n.heard)}, by ${n.router}`],
-            !!n.twin && ["Refused, of the same name", n.twin],
+            hasTwin(n) && ["Refused, of the same name", n.denied!.from],
             !!n.refused && ["Refused", many(n.refused, "connection")],
           ]}
         />
