@@ -123,7 +123,7 @@ func (n *node) buildProbes() error {
 	case "":
 		at = n.probeAddress()
 	}
-	if r.responder, err = measure.NewResponder(measure.DefaultResponderConfig(), n.self.ID, n.self.Cluster); err != nil {
+	if r.responder, err = measure.NewResponder(measure.DefaultResponderConfig(), n.self.ID, n.self.Cluster, n.log); err != nil {
 		return fmt.Errorf("router: %w", err)
 	}
 	addr, err := net.ResolveUDPAddr("udp", at)

@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -135,7 +136,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(q.append(nil))
 	f.Add([]byte(magic))
 	f.Add([]byte{})
-	r, err := NewResponder(DefaultResponderConfig(), "relay-1", c)
+	r, err := NewResponder(DefaultResponderConfig(), "relay-1", c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type Responder struct {
 	cfg     ResponderConfig
 	self    string
 	cluster *auth.Cluster
+	log     *slog.Logger
 
 	// Safe from any goroutine.
 	answered atomic.Uint64
@@ -51,14 +53,14 @@ type Responder struct {
 }
 
 // NewResponder returns a Responder for the node self. It starts nothing.
-func NewResponder(cfg ResponderConfig, self string, cluster *auth.Cluster) (*Responder, error) {
+func NewResponder(cfg ResponderConfig, self string, cluster *auth.Cluster, log *slog.Logger) (*Responder, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	if !auth.ValidNodeID(self) {
 		return nil, fmt.Errorf("%q is not the id of a node", self)
 	}
-	return &Responder{cfg: cfg, self: self, cluster: cluster}, nil
+	return &Responder{cfg: cfg, self: self, cluster: cluster, log: log}, nil
 }
 
 // ResponderStats is a copy of the figures of a [Responder].
@@ -88,6 +90,7 @@ func (r *Responder) Run(ctx context.Context, conn *net.UDPConn) error {
 	limit := newLimiter(r.cfg.PerSource, r.cfg.Total)
 	var buf [packetSize + 1]byte // a byte more shows what is too long
 	var oob [oobSize]byte
+	var ill illness
 	for {
 		n, m, _, from, err := conn.ReadMsgUDPAddrPort(buf[:], oob[:])
 		switch {
@@ -95,8 +98,18 @@ func (r *Responder) Run(ctx context.Context, conn *net.UDPConn) error {
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("probes: %w", err)
-		case err != nil:
-			continue // of an answer that did not arrive
+		case err != nil: // mostly of an answer that did not arrive
+			pause, tell := ill.failed()
+			if tell {
+				r.log.Error("probes of other nodes cannot be read: links to this node are taken for bad until they can", "err", err)
+			}
+			if !sleep(ctx, pause) {
+				return nil
+			}
+			continue
+		}
+		if ill.over() {
+			r.log.Info("probes of other nodes are answered again")
 		}
 		out, why, ok := r.reply(time.Now(), limit, from, buf[:n])
 		if !ok {
@@ -106,6 +119,48 @@ func (r *Responder) Run(ctx context.Context, conn *net.UDPConn) error {
 		if _, _, err := conn.WriteMsgUDPAddrPort(out, sourceFrom(oob[:m]), from); err == nil {
 			r.answered.Add(1)
 		}
+	}
+}
+
+// illness is how often a socket has failed since it worked.
+type illness int
+
+const (
+	// illFrom is how many failures in a row are no accident.
+	illFrom = 10
+	// illPause bounds the pause after each: a socket that is well again is soon read.
+	illPause = time.Second
+)
+
+// failed counts a failure. It returns how long to wait before the next try, and whether
+// the failures are worth a line in the log now.
+func (i *illness) failed() (pause time.Duration, tell bool) {
+	*i++
+	if *i < illFrom {
+		return 0, false
+	}
+	return min(time.Millisecond<<min(*i-illFrom, 20), illPause), *i == illFrom
+}
+
+// over notes that the socket works, and reports whether the log tells that it did not.
+func (i *illness) over() bool {
+	was := *i >= illFrom
+	*i = 0
+	return was
+}
+
+// sleep waits, and reports whether ctx is not over.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

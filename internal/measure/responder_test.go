@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
@@ -25,7 +26,7 @@ func respond(t *testing.T, id, addr string, c *auth.Cluster) (*Responder, *net.U
 	if err != nil {
 		t.Skipf("skipped: this machine has no %s: %v", addr, err)
 	}
-	r, err := NewResponder(DefaultResponderConfig(), id, c)
+	r, err := NewResponder(DefaultResponderConfig(), id, c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestReply(t *testing.T) {
 		{"another key", other.append(nil), BadSignature, false},
 		{"old", signed("relay-1", t0.Add(-time.Minute)), ClockSkew, false},
 	} {
-		r, err := NewResponder(DefaultResponderConfig(), "relay-1", c)
+		r, err := NewResponder(DefaultResponderConfig(), "relay-1", c, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +81,7 @@ func TestReply(t *testing.T) {
 // What is too much is refused before its signature is looked at, and costs others nothing.
 func TestReplyTooMany(t *testing.T) {
 	c := cluster(t, keyA)
-	r, err := NewResponder(DefaultResponderConfig(), "relay-1", c)
+	r, err := NewResponder(DefaultResponderConfig(), "relay-1", c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,11 +181,11 @@ func TestAnswersFromWhereItWasAsked(t *testing.T) {
 func TestResponderConfig(t *testing.T) {
 	c := cluster(t)
 	for _, bad := range []ResponderConfig{{}, {PerSource: 1}, {Total: 1}, {PerSource: -1, Total: 1}, {PerSource: 1, Total: 2_000_000}} {
-		if _, err := NewResponder(bad, "a", c); err == nil {
+		if _, err := NewResponder(bad, "a", c, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%+v is taken", bad)
 		}
 	}
-	if _, err := NewResponder(DefaultResponderConfig(), "a b", c); err == nil {
+	if _, err := NewResponder(DefaultResponderConfig(), "a b", c, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a bad id is taken")
 	}
 	seen := map[string]bool{}
@@ -202,7 +203,7 @@ func TestResponderConfig(t *testing.T) {
 
 func BenchmarkReply(b *testing.B) {
 	c := cluster(b, keyA)
-	r, err := NewResponder(DefaultResponderConfig(), "relay-1", c)
+	r, err := NewResponder(DefaultResponderConfig(), "relay-1", c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func BenchmarkReply(b *testing.B) {
 // What is refused costs no memory.
 func TestRefusalsAllocateNothing(t *testing.T) {
 	c := cluster(t, keyA)
-	r, err := NewResponder(DefaultResponderConfig(), "relay-1", c)
+	r, err := NewResponder(DefaultResponderConfig(), "relay-1", c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
