@@ -46,7 +46,7 @@ func (b *Beat) compose(now time.Time, server string) *Heartbeat {
 	if i := b.identity(); !knows || !reflect.DeepEqual(i, b.taken.identity) {
 		h.Identity = i
 	}
-	if r := b.gather.Rechecks(); !knows || !slices.Equal(r, b.taken.rechecks) {
+	if r := tidyRechecks(b.gather.Rechecks()); !knows || !slices.Equal(r, b.taken.rechecks) {
 		h.Rechecks = r
 	}
 	streams := tidyStreams(b.gather.Streams())
@@ -79,6 +79,7 @@ func (w *waiting) addPlayers(p Players) {
 	if !finite(p.FirstByte, p.FirstFrame, p.Stalled, p.Played, p.Delay) {
 		return
 	}
+	tidyPlayers(&p)
 	for i := range w.players {
 		if q := &w.players[i]; q.Region == p.Region && q.ISP == p.ISP {
 			q.Add(&p)

@@ -54,6 +54,50 @@ func tidyEvents(list []Event, now time.Time) {
 	}
 }
 
+// otherReason stands for reasons of closes that are no words.
+const otherReason = "other"
+
+// tidyPlayers leaves out names that cannot be told: who is in such a place is somewhere.
+func tidyPlayers(p *Players) {
+	p.Region, p.ISP = nameOrNone(p.Region), nameOrNone(p.ISP)
+	closes := make(map[string]int, len(p.Closes))
+	for reason, n := range p.Closes {
+		if _, known := closes[reason]; !isWord(reason) || !known && len(closes) >= maxCloses {
+			reason = otherReason
+		}
+		closes[reason] += n
+	}
+	p.Closes = closes
+}
+
+// tidyRechecks does so too, and adds up those that are the same then. Ways and outcomes
+// are words of ours. It does not change list.
+func tidyRechecks(list []Rechecked) []Rechecked {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i].Region, out[i].ISP = nameOrNone(out[i].Region), nameOrNone(out[i].ISP)
+	}
+	at, kept := map[Rechecked]int{}, out[:0]
+	for _, r := range out {
+		key := r
+		key.Count = 0
+		if i, ok := at[key]; ok {
+			kept[i].Count += r.Count
+			continue
+		}
+		at[key] = len(kept)
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+func nameOrNone(s string) string {
+	if !isName(s) {
+		return ""
+	}
+	return s
+}
+
 func hasOdd(figures map[string]any) bool {
 	for key, v := range figures {
 		if oddFigure(key, v) {
