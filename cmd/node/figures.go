@@ -16,6 +16,8 @@ func (n *node) figures() []admin.Figure {
 	f.Counter("millrace_httpflv_writes_total", "Calls of writev for viewers.", fan.Writes)
 	f.Counter("millrace_httpflv_partial_writes_total", "Of these, those that the socket did not take wholly.", fan.Partial)
 	f.Counter("millrace_httpflv_sent_bytes_total", "Bytes given to viewers' sockets by writev.", fan.Bytes)
+	f.Gauge("millrace_httpflv_trunks", "TCP connections on which other nodes pull several streams from here.", float64(fan.Trunks.Trunks))
+	f.Gauge("millrace_httpflv_trunk_streams", "Streams that they pull on them.", float64(fan.Trunks.Streams))
 	f.Counter("millrace_httpflv_relayed_bytes_total", "Bytes given to nodes, and to viewers over TLS or WebSocket.", fan.Relayed)
 	f.Gauge("millrace_httpflv_load_bytes_per_second", "What both come to, averaged over five seconds: the load that schedulers see.", fan.Load)
 	for i, s := range fan.Shards {

@@ -107,7 +107,9 @@ func labelValue(s string) string {
 func (n *Node) originFigures(f *Figures) {
 	st := n.origin.Stats()
 	f.Gauge("millrace_upstream_sessions", "Streams that are brought from upstreams.", float64(st.Sessions))
-	f.Gauge("millrace_upstream_connections", "Connections to upstreams, candidates included.", float64(st.Feeds))
+	f.Gauge("millrace_upstream_connections", "Connections to upstreams, candidates included. Those on trunks count too.", float64(st.Feeds))
+	f.Gauge("millrace_upstream_trunks", "TCP connections on which several streams are pulled.", float64(st.Trunks.Trunks))
+	f.Gauge("millrace_upstream_trunk_streams", "Streams that are pulled on them.", float64(st.Trunks.Streams))
 	for k, count := range st.Events {
 		f.Counter("millrace_upstream_events_total", "Decisions about where streams come from, by kind and reason.", count,
 			"event", k.Kind.String(), "reason", k.Reason)

@@ -33,10 +33,11 @@ const (
 	Trial                // beside a connection that is in use
 	Push                 // of a publish, up to the center
 	Probe                // for a look: whether the node answers, and what it has
+	Trunk                // for a connection on which more is asked
 	purposes
 )
 
-var purposeWords = [purposes]string{"pull", "peer", "trial", "push", "probe"}
+var purposeWords = [purposes]string{"pull", "peer", "trial", "push", "probe", "trunk"}
 
 // String returns the word used on the wire, in logs, metrics and the API.
 func (p Purpose) String() string {

@@ -51,6 +51,7 @@ type writer struct {
 
 	// Safe from any goroutine.
 	writing atomic.Bool
+	rider   atomic.Pointer[rider] // while a trunk's coach has it
 }
 
 var records = sync.Pool{New: func() any { return new([recordSize]byte) }}
@@ -99,11 +100,16 @@ func (s *Server) closeWriters() {
 			break
 		}
 	}
+	s.closeTrunks()
 	s.running.Wait()
 }
 
 // Wake implements [stream.Waiter].
 func (w *writer) Wake() {
+	if r := w.rider.Load(); r != nil {
+		r.mark()
+		return
+	}
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -117,6 +123,7 @@ func (w *writer) kick(r session.Reason) {
 	default:
 	}
 	w.interrupt()
+	w.Wake()
 }
 
 // interrupt ends a write that is under way. What called for it must be visible
@@ -212,6 +219,7 @@ func (w *writer) read() {
 	}
 	close(w.left)
 	w.interrupt()
+	w.Wake()
 }
 
 // serve writes until the viewer ends, and returns why.
@@ -377,7 +385,11 @@ func (w *writer) begin() error {
 	if p.framing == webSocket {
 		head = appendUpgrade(nil, p.wsKey)
 	} else {
-		head = appendHead(nil, p.framing, p.cors, time.Now())
+		more := p.cors
+		if p.node != nil {
+			more += trunkOffer
+		}
+		head = appendHead(nil, p.framing, more, time.Now())
 	}
 	audio, video := tracks(w.stream)
 	head = p.framing.appendFrame(head, flv.FileHeaderSize, false)
@@ -395,11 +407,7 @@ func (w *writer) write(tags []flv.Tag) error {
 			return err
 		}
 	}
-	if s := w.cur.Skips(); s != w.skips {
-		s.Count(w.skips, w.sess)
-		w.skips = s
-		w.quality().Skipped(w.play.info.Peer.Addr())
-	}
+	w.countSkips()
 	for i := range tags {
 		if err := w.putTag(&tags[i]); err != nil {
 			return err
@@ -410,6 +418,15 @@ func (w *writer) write(tags []flv.Tag) error {
 	}
 	w.sess.Tags.Add(uint64(len(tags)))
 	return nil
+}
+
+// countSkips notes what the viewer was too slow for.
+func (w *writer) countSkips() {
+	if s := w.cur.Skips(); s != w.skips {
+		s.Count(w.skips, w.sess)
+		w.skips = s
+		w.quality().Skipped(w.play.info.Peer.Addr())
+	}
 }
 
 // putTag collects a tag in its framing.

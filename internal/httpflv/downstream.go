@@ -90,22 +90,22 @@ func (w *writer) serveNode() session.Reason {
 	if err := w.begin(); err != nil {
 		return w.failure(err)
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	if x := onTrunk(w.conn); x != nil {
+		if err := w.flush(); err != nil {
+			return w.failure(err)
+		}
+		return w.server.coach(x.Session()).ride(w, x)
+	}
+	beat := time.AfterFunc(linkBeat, w.Wake)
+	defer beat.Stop()
+	due := time.Now().Add(linkBeat)
 	var tags [writerTags]flv.Tag
 	for {
 		// Before Peek: what it does not show was not there when this was so.
-		at := position{w.stream.State().String(), w.stream.Epoch(), false}
+		at := w.position()
 		n := w.cur.Peek(tags[:])
 		ended := n == 0 && w.cur.Ended()
-		switch {
-		case ended:
-			at.state = LinkEnded
-		case n > 0:
-			at = position{LinkLive, w.cur.Epoch(), false}
-		default:
-			at.idle = true
-		}
+		at.found(n, ended, w.cur.Epoch())
 		// Before the tags, so that it is known which publish they belong to.
 		if err := w.tellLink(time.Now(), at); err != nil {
 			return w.failure(err)
@@ -122,20 +122,48 @@ func (w *writer) serveNode() session.Reason {
 			w.play.node.sentAt = time.Now()
 			continue
 		}
-		timer.Reset(linkBeat)
-		if r, _ := w.pause(w.wake, timer.C, nil); r != session.None {
+		// What is sent moves the next beat, but moving the timer each time would cost more
+		// than looking at the clock again when it goes off.
+		if now := time.Now(); !now.Before(due) {
+			due = latest(w.play.node.sentAt, w.play.node.toldAt).Add(linkBeat)
+			if !now.Before(due) {
+				due = now.Add(linkBeat)
+			}
+			beat.Reset(due.Sub(now))
+		}
+		<-w.wake
+		if r := w.called(); r != session.None {
 			return r
 		}
 	}
 }
 
-// withoutLinks replaces link tags, which a publisher has no business to send, by
-// nothing: the node below would believe them.
+// called returns why the node is to be left, if it is.
+func (w *writer) called() session.Reason {
+	select {
+	case <-w.left:
+		return session.PeerClosed
+	case r := <-w.kicked:
+		if r != session.Draining {
+			w.finish(r)
+		}
+		return r
+	default:
+		return session.None
+	}
+}
+
+// latest returns the later one of two times.
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// withoutLinks replaces link tags by nothing.
 func withoutLinks(tags []flv.Tag) []flv.Tag {
-	return slices.DeleteFunc(tags, func(t flv.Tag) bool {
-		_, link, _ := ParseLink(t)
-		return link
-	})
+	return slices.DeleteFunc(tags, func(t flv.Tag) bool { return isLink(&t) })
 }
 
 // awaitStream waits until somebody publishes the stream. Meanwhile the node is told
@@ -182,26 +210,38 @@ type position struct {
 	idle  bool // it has all there is
 }
 
-// tellLink writes a link tag if it is time for one: when nothing else was written
-// for a while, when something has changed, and now and then besides.
+// tellLink writes a link tag if it is time for one.
 func (w *writer) tellLink(now time.Time, at position) error {
+	t, ok := w.link(now, at, linkBeat)
+	if !ok {
+		return nil
+	}
+	if err := w.putTag(&t); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+// link returns a link tag if it is time for one: when nothing else was written for the
+// time beat, when something has changed, and now and then besides.
+func (w *writer) link(now time.Time, at position, beat time.Duration) (flv.Tag, bool) {
 	d := w.play.node
-	quiet := now.Sub(d.sentAt) >= linkBeat && now.Sub(d.toldAt) >= linkBeat
+	quiet := now.Sub(d.sentAt) >= beat && now.Sub(d.toldAt) >= beat
 	clock := w.stream.Clock()
 	if at.state == d.told.State && at.epoch == d.told.Epoch && clock == d.told.Clock && !quiet && now.Sub(d.toldAt) < linkEvery {
-		return nil
+		return flv.Tag{}, false
 	}
 	newest, _ := w.stream.Newest()
 	d.told, d.toldAt = Link{
 		Node: w.server.self.ID, State: at.state, Epoch: at.epoch, Clock: clock, Head: newest, Idle: at.idle,
 		Sent: now.UnixMilli(), Path: w.server.hub.Outlook(w.play.name).Path,
 	}, now
-	if tcp := tcpOf(w.conn); tcp != nil {
+	wire := w.conn
+	if x := onTrunk(wire); x != nil {
+		wire = x.Carrier()
+	}
+	if tcp := tcpOf(wire); tcp != nil {
 		d.told.Trip, d.told.Out, d.told.Again = sendingOf(tcp)
 	}
-	t := AppendLink(nil, d.told)
-	if err := w.putTag(&t); err != nil {
-		return err
-	}
-	return w.flush()
+	return AppendLink(nil, d.told), true
 }

@@ -29,7 +29,7 @@ func (n *node) signing() *auth.Cluster {
 // below asks as another node does.
 func (n *node) below(name stream.Name, change func(*PullRequest)) (*PullConn, error) {
 	r := PullRequest{
-		URL: "http://" + n.addr + "/" + string(name) + ".flv", Marked: true,
+		URL: "http://" + n.addr + "/" + string(name) + ".flv", Marked: true, Patient: true,
 		Mark: auth.Mark{Stream: name, Node: "below", Via: []string{"below"}, Purpose: auth.Pull},
 	}
 	if change != nil {
@@ -38,7 +38,7 @@ func (n *node) below(name stream.Name, change func(*PullRequest)) (*PullConn, er
 	if c := n.server.self.Cluster; r.Signature == "" && c.Enabled() {
 		r.Signature = c.Sign(time.Now(), r.Mark)
 	}
-	return Pull(n.t.Context(), r, PullConfig{Timeout: 5 * time.Second, Idle: 5 * time.Second, MessageBytes: 1 << 20})
+	return Pull(n.t.Context(), r, PullConfig{Timeout: 5 * time.Second, Idle: 5 * time.Second, MessageBytes: 1 << 20, Trunks: n.trunks})
 }
 
 // item is what a node below reads, as text: a link's state and epoch, or a tag's kind.
@@ -61,7 +61,10 @@ func item(t *testing.T, c *PullConn) (string, Link, flv.Tag) {
 // A node below gets the stream's own clock, and is told of the publish before the
 // first tag of it, of its end behind the last, and of the end of the stream.
 func TestNodeBelow(t *testing.T) {
-	n := start(t, quickly(), auth.DefaultConfig())
+	apartAndOnTrunks(t, nodeBelow)
+}
+
+func nodeBelow(t *testing.T, n *node) {
 	s := n.publish("live/a")
 	s.dts = 5000
 	s.write(flv.Video, avcHeader)
@@ -115,7 +118,10 @@ func TestNodeBelow(t *testing.T) {
 
 // A stream that is silent is told of, so that it is not taken for a frozen node.
 func TestNodeBelowHearsOfSilence(t *testing.T) {
-	n := start(t, quickly(), auth.DefaultConfig())
+	apartAndOnTrunks(t, nodeBelowHearsOfSilence)
+}
+
+func nodeBelowHearsOfSilence(t *testing.T, n *node) {
 	s := n.publish("live/a")
 	s.write(flv.Video, picture(true, 100, 0))
 	c, err := n.below("live/a", nil)
@@ -137,7 +143,10 @@ func TestNodeBelowHearsOfSilence(t *testing.T) {
 
 // A publisher's link tags go no further.
 func TestForgedLinks(t *testing.T) {
-	n := start(t, quickly(), auth.DefaultConfig())
+	apartAndOnTrunks(t, forgedLinks)
+}
+
+func forgedLinks(t *testing.T, n *node) {
 	s := n.publish("live/a")
 	s.write(flv.Video, picture(true, 100, 0))
 	forged := AppendLink(nil, Link{Node: "evil", State: LinkEnded, Epoch: 1})
@@ -246,7 +255,10 @@ func TestNodesOnly(t *testing.T) {
 // A node that has lost a stream waits for it, and is told through whom it is looked
 // for.
 func TestNodeBelowWaits(t *testing.T) {
-	n := start(t, quickly(), auth.DefaultConfig())
+	apartAndOnTrunks(t, nodeBelowWaits)
+}
+
+func nodeBelowWaits(t *testing.T, n *node) {
 	told := make(chan []string, 1)
 	go func() {
 		if path := <-told; !slices.Equal(path, []string{"here"}) {

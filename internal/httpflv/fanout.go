@@ -24,12 +24,13 @@ type Fanout struct {
 	left    chan departure // capacity leftQueue, never closed
 
 	// Safe from any goroutine.
-	cfg      atomic.Pointer[Config]
-	admitted atomic.Int64 // viewers of any kind
-	first    [3]atomic.Uint64
-	relayed  atomic.Uint64 // bytes of the viewers that are on no shard
-	unlogged atomic.Uint64 // departures for which left had no room
-	closeBy  atomic.Int64  // when no viewer may be left, 0 until somebody says
+	cfg            atomic.Pointer[Config]
+	admitted       atomic.Int64 // viewers of any kind
+	first          [3]atomic.Uint64
+	relayed        atomic.Uint64 // bytes of the viewers that are on no shard
+	trunks, riders atomic.Int64  // of nodes below, and the streams on them
+	unlogged       atomic.Uint64 // departures for which left had no room
+	closeBy        atomic.Int64  // when no viewer may be left, 0 until somebody says
 
 	// Guarded by mu.
 	mu     sync.Mutex

@@ -19,6 +19,17 @@
 // A descriptor is not known to the runtime's poller: the shard has an epoll
 // instance of its own, and that one is what the runtime waits for on its behalf.
 //
+// # Nodes
+//
+// A node below gets every tag at once, on the stream's own clock, with link tags between
+// ([Link]). One that pulls many streams has them on trunks, which are TCP connections that
+// several streams share ([Trunks], package trunk): a coach writes what came of all of them
+// with one system call, in the goroutine of the trunk and no other.
+//
+//	feed live/a ─┐
+//	feed live/b ─┼─ marks ──▶ coach ──▶ trunk ──▶ one write ──▶ node below
+//	feed live/c ─┘
+//
 // # Half-closed connections
 //
 // A player that shuts down its sending side counts as gone. Players do not do

@@ -36,7 +36,8 @@ type node struct {
 	fan    *Fanout
 	server *Server
 	addr   string
-	stop   func() // ends all and waits; may be called again
+	stop   func()  // ends all and waits; may be called again
+	trunks *Trunks // of the node below; nil where it has none
 }
 
 // quickly is a configuration in which nothing waits for long.

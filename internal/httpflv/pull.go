@@ -17,6 +17,7 @@ import (
 
 	"millrace/internal/auth"
 	"millrace/internal/flv"
+	"millrace/internal/trunk"
 )
 
 const (
@@ -48,6 +49,9 @@ type PullConfig struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Agent is the User-Agent, one line of text. Empty sends none.
 	Agent string
+	// Trunks carry what is pulled with a mark from nodes that take trunks. Nil has a
+	// connection for each stream.
+	Trunks *Trunks
 }
 
 // PullRequest says which stream is pulled, and for whom.
@@ -60,9 +64,15 @@ type PullRequest struct {
 	Mark      auth.Mark
 	Signature string
 	Back      time.Duration
+	// Patient waits for a trunk that is being opened. See [Trunks].
+	Patient bool
 	// OnPath is called, if not nil, each time that the other node says through whom
 	// it looks for the stream: by Pull itself, before it returns. It must not block.
 	OnPath func(path []string)
+	// OnTrunk is called, if not nil, when the stream is asked for on a trunk: with the
+	// connection that carries it, for looking at it only, and how long its TCP handshake
+	// took, if this is the first stream on it, else 0.
+	OnTrunk func(carrier net.Conn, handshake time.Duration)
 }
 
 // PullConn is a stream that is being pulled. Read is for one goroutine; Close and Addr
@@ -134,12 +144,34 @@ func shown(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath
 
 // pullOnce asks one server. It returns a connection or where else to ask.
 func pullOnce(ctx context.Context, u *url.URL, r *PullRequest, cfg *PullConfig) (*PullConn, *url.URL, error) {
-	raw, err := dialPull(ctx, u, cfg)
+	if r.Marked {
+		if c, x := cfg.Trunks.dial(ctx, u, r.Patient); c != nil {
+			if r.OnTrunk != nil {
+				r.OnTrunk(x.tcp, x.first())
+			}
+			p, next, err := askOn(ctx, c, c, u, r, cfg)
+			if !errors.Is(err, trunk.ErrBroken) {
+				return p, next, err
+			}
+		}
+	}
+	raw, err := dialPull(ctx, u, cfg.Dial)
 	if err != nil {
 		return nil, nil, err
 	}
+	conn, err := secured(ctx, raw, u, cfg.TLS)
+	if err != nil {
+		_ = raw.Close()
+		return nil, nil, err
+	}
+	return askOn(ctx, raw, conn, u, r, cfg)
+}
+
+// askOn asks for a stream on conn, below which is raw, and closes raw if it does not
+// get one.
+func askOn(ctx context.Context, raw, conn net.Conn, u *url.URL, r *PullRequest, cfg *PullConfig) (*PullConn, *url.URL, error) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
-	p, next, err := exchange(ctx, raw, u, r, cfg)
+	p, next, err := exchange(raw, conn, u, r, cfg)
 	if !stop() { // the deadline is set, or will be
 		p, err = nil, ctx.Err()
 	}
@@ -149,28 +181,28 @@ func pullOnce(ctx context.Context, u *url.URL, r *PullRequest, cfg *PullConfig) 
 	return p, next, err
 }
 
-func dialPull(ctx context.Context, u *url.URL, cfg *PullConfig) (net.Conn, error) {
+func dialPull(ctx context.Context, u *url.URL, dial func(context.Context, string, string) (net.Conn, error)) (net.Conn, error) {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	dial := cfg.Dial
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
 	return dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 }
 
-// exchange writes the request to raw and reads the answer.
-func exchange(ctx context.Context, raw net.Conn, u *url.URL, r *PullRequest, cfg *PullConfig) (*PullConn, *url.URL, error) {
-	conn := raw
-	if u.Scheme == "https" {
-		t := tls.Client(raw, tlsFor(cfg.TLS, u.Hostname()))
-		if err := t.HandshakeContext(ctx); err != nil {
-			return nil, nil, err
-		}
-		conn = t
+// secured returns raw, or the TLS on it if u asks for that.
+func secured(ctx context.Context, raw net.Conn, u *url.URL, cfg *tls.Config) (net.Conn, error) {
+	if u.Scheme != "https" {
+		return raw, nil
 	}
+	t := tls.Client(raw, tlsFor(cfg, u.Hostname()))
+	return t, t.HandshakeContext(ctx)
+}
+
+// exchange writes the request to conn and reads the answer.
+func exchange(raw, conn net.Conn, u *url.URL, r *PullRequest, cfg *PullConfig) (*PullConn, *url.URL, error) {
 	if _, err := conn.Write(appendRequest(nil, u, r, cfg.Agent)); err != nil {
 		return nil, nil, err
 	}
@@ -193,6 +225,9 @@ func exchange(ctx context.Context, raw net.Conn, u *url.URL, r *PullRequest, cfg
 	if resp.StatusCode != http.StatusOK {
 		_ = raw.SetReadDeadline(time.Now().Add(refusalTime))
 		return nil, nil, pullError(resp, time.Now())
+	}
+	if r.Marked && resp.Header.Get(trunkField) != "" {
+		cfg.Trunks.learn(u)
 	}
 	src.head, src.idle = unlimited, cfg.Idle
 	return &PullConn{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"millrace/internal/auth"
 	"millrace/internal/session"
 	"millrace/internal/stream"
 )
@@ -78,12 +79,19 @@ func (st *settings) parsePlay(ctx *fasthttp.RequestCtx, path string, now time.Ti
 	switch {
 	case err != nil:
 		return p, denied(err)
+	case marked && marks.Mark.Purpose == auth.Trunk:
+		r := badRequest("a trunk is asked for at " + trunkPath)
+		return p, &r
 	case marked:
 		p.node = &downstream{marks: marks}
 		p.info.Node = marks.Mark.Node
 	}
-	if !headerHas(ctx, "Upgrade", "websocket") {
+	switch {
+	case !headerHas(ctx, "Upgrade", "websocket"):
 		return p, nil
+	case p.node != nil:
+		r := badRequest("a node asks for a stream without WebSocket")
+		return p, &r
 	}
 	p.info.Protocol, p.framing = session.WSFLV, webSocket
 	return p, st.parseUpgrade(ctx, &p)
@@ -92,10 +100,18 @@ func (st *settings) parsePlay(ctx *fasthttp.RequestCtx, path string, now time.Ti
 // infoOf is what is known of whoever asks, whatever it asks for.
 func (st *settings) infoOf(ctx *fasthttp.RequestCtx, now time.Time) session.Info {
 	return session.Info{
-		Protocol: session.HTTPFLV, Action: session.Play, TLS: ctx.IsTLS(), Started: now,
+		Protocol: session.HTTPFLV, Action: session.Play, TLS: isTLS(ctx), Started: now,
 		Agent: string(ctx.Request.Header.UserAgent()),
 		Peer:  st.peer(ctx),
 	}
+}
+
+// isTLS reports whether what ctx came on is encrypted.
+func isTLS(ctx *fasthttp.RequestCtx) bool {
+	if x := onTrunk(ctx.Conn()); x != nil {
+		return encrypted(x.Carrier())
+	}
+	return ctx.IsTLS()
 }
 
 // headerHas reports whether a header field has a token in its list.

@@ -17,6 +17,7 @@ import (
 	"millrace/internal/serve"
 	"millrace/internal/session"
 	"millrace/internal/stream"
+	"millrace/internal/trunk"
 )
 
 // Bounds of a request. A URL with a signature is a few hundred bytes, and cookies
@@ -51,9 +52,10 @@ type Server struct {
 
 	// Guarded by mu.
 	mu      sync.Mutex
-	stopped bool                 // no goroutines are started any more
-	writers map[*writer]struct{} // the viewers that are on no shard
-	running sync.WaitGroup       // their goroutines; Run waits
+	stopped bool                      // no goroutines are started any more
+	writers map[*writer]struct{}      // the viewers that are on no shard
+	coaches map[*trunk.Session]*coach // of the trunks that nodes have to this one
+	running sync.WaitGroup            // their goroutines; Run waits
 }
 
 // New returns a Server for ln that has fan send the streams of hub. pages gets the
@@ -67,7 +69,7 @@ func New(cfg Config, ln net.Listener, fan *Fanout, hub *stream.Hub, gate *auth.G
 	}
 	s := &Server{
 		ln: ln, fan: fan, hub: hub, gate: gate, table: table, self: self, pages: pages, log: log,
-		writers: make(map[*writer]struct{}),
+		writers: make(map[*writer]struct{}), coaches: make(map[*trunk.Session]*coach),
 	}
 	s.settings.Store(st)
 	s.http = serve.New(&fasthttp.Server{
@@ -130,8 +132,11 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	case probePath:
 		s.answerProbe(ctx)
 		return
+	case trunkPath:
+		s.takeTrunk(ctx, time.Now())
+		return
 	}
-	if s.self.NodesOnly && len(ctx.Request.Header.Peek(purposeField)) == 0 {
+	if (s.self.NodesOnly || onTrunk(ctx.Conn()) != nil) && len(ctx.Request.Header.Peek(purposeField)) == 0 {
 		s.refused(st.infoOf(ctx, time.Now()), notNode.reason, notNode.text)
 		s.refuse(ctx, notNode, "")
 		return

@@ -7,13 +7,14 @@ import (
 
 // Stats are the figures of a fan-out at one moment.
 type Stats struct {
-	Viewers int     // watching or waiting, of any kind
-	Waiting int     // of those on shards, without anything to play yet
-	Writes  uint64  // calls of writev
-	Partial uint64  // of those, how many the socket did not take wholly
-	Bytes   uint64  // given to sockets by writev, framing included
-	Relayed uint64  // bytes given to viewers and nodes that are on no shard
-	Load    float64 // bytes/s of both, averaged over some seconds
+	Viewers int        // watching or waiting, of any kind
+	Waiting int        // of those on shards, without anything to play yet
+	Writes  uint64     // calls of writev
+	Partial uint64     // of those, how many the socket did not take wholly
+	Bytes   uint64     // given to sockets by writev, framing included
+	Relayed uint64     // bytes given to viewers and nodes that are on no shard
+	Load    float64    // bytes/s of both, averaged over some seconds
+	Trunks  TrunkStats // of nodes to this one
 	Shards  []ShardStats
 }
 
@@ -54,6 +55,7 @@ func (f *Fanout) Stats() Stats {
 	st := Stats{
 		Viewers: int(f.admitted.Load()),
 		Writes:  f.first[0].Load(), Partial: f.first[1].Load(), Bytes: f.first[2].Load(),
+		Trunks:  TrunkStats{Trunks: int(f.trunks.Load()), Streams: int(f.riders.Load())},
 		Relayed: f.relayed.Load(), Load: f.Load(),
 	}
 	for _, s := range f.shards {

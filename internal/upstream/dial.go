@@ -40,16 +40,23 @@ func (o *Origin) dial(ctx context.Context, f *feed) (conn, error) {
 	}
 	began := time.Now()
 	p, err := httpflv.Pull(ctx, httpflv.PullRequest{
-		URL: at + ".flv", Mark: m, Signature: o.opt.Cluster.Sign(time.Now(), m), Marked: true, Back: f.back,
-		OnPath: func(path []string) { f.s.passing(f, path) },
+		URL: at + ".flv", Mark: m, Signature: o.opt.Cluster.Sign(time.Now(), m), Marked: true, Back: f.back, Patient: f.move,
+		OnPath:  func(path []string) { f.s.passing(f, path) },
+		OnTrunk: f.carried,
 	}, httpflv.PullConfig{
-		Timeout: cfg.LocateTime, Idle: idleTime, MessageBytes: cfg.MessageBytes, TLS: o.opt.TLS, Dial: tcp, Agent: agent,
+		Timeout: cfg.LocateTime, Idle: idleTime, MessageBytes: cfg.MessageBytes, TLS: o.opt.TLS, Dial: tcp, Agent: agent, Trunks: o.trunks,
 	})
 	if err != nil {
 		return nil, err
 	}
 	f.answered(time.Since(began))
 	return p, nil
+}
+
+// askTrunk returns what a trunk is asked for with.
+func (o *Origin) askTrunk() httpflv.Marks {
+	m := auth.Mark{Node: o.opt.Self, Via: []string{o.opt.Self}, Purpose: auth.Trunk}
+	return httpflv.Marks{Mark: m, Signature: o.opt.Cluster.Sign(time.Now(), m)}
 }
 
 // dialer returns what opens TCP connections, in limit at most.
@@ -86,12 +93,16 @@ func escape(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// answered notes how long it took to connect and to be answered, two round trips, if
-// the upstream had the stream at hand.
+// answered notes how long it took to connect and to be answered, two round trips, or one
+// on a trunk, if the upstream had the stream at hand.
 func (f *feed) answered(d time.Duration) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	if !f.waited {
+	switch {
+	case f.waited:
+	case f.onTrunk:
+		f.hop.trip = d
+	default:
 		f.hop.trip = d / 2
 	}
 }

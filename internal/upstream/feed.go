@@ -75,6 +75,7 @@ type feed struct {
 	bytes   uint64
 	gone    bool // the publisher of the stream has gone, and was told so
 	tcp     net.Conn
+	onTrunk bool    // tcp carries other streams too
 	begun   bool    // a frame came
 	still   bool    // nothing comes
 	counted counted // what is in the figures of the link already

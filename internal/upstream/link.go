@@ -182,9 +182,19 @@ type counted struct{ bytes, out, again uint64 }
 // connected notes how long a handshake took, and on which connection.
 func (f *feed) connected(c net.Conn, took time.Duration) {
 	f.s.mu.Lock()
-	f.hop.trip, f.tcp = took, c
+	f.hop.trip, f.tcp, f.onTrunk = took, c, false
 	f.s.mu.Unlock()
 	f.s.o.links.note(f.to, func(y *tally) { add(&y.connects, took) })
+}
+
+// carried is connected for a stream on a trunk, whose handshake counts once.
+func (f *feed) carried(c net.Conn, handshake time.Duration) {
+	f.s.mu.Lock()
+	f.tcp, f.onTrunk = c, true
+	f.s.mu.Unlock()
+	if handshake > 0 {
+		f.s.o.links.note(f.to, func(y *tally) { add(&y.connects, handshake) })
+	}
 }
 
 // framed notes the first frame. mu of the session is held.

@@ -62,6 +62,7 @@ type Origin struct {
 	opt     Options
 	members *members
 	prober  *httpflv.Prober
+	trunks  *httpflv.Trunks
 	journal journal
 	// turns hold one for each search, at most maxSearches: those for this node and the
 	// ones below it, and those for others of its datacenter. Those wait for nobody in it,
@@ -125,6 +126,11 @@ func New(cfg Config, opt Options) (*Origin, error) {
 		o.opt.calm = &defaultCalm
 	}
 	o.cfg.Store(&cfg)
+	o.trunks = httpflv.NewTrunks(httpflv.TrunkConfig{
+		Streams: func() int { return o.cfg.Load().TrunkStreams },
+		Timeout: func() time.Duration { return o.cfg.Load().DialTime },
+		Sign:    o.askTrunk, TLS: opt.TLS, Dial: opt.Dial, Agent: agent,
+	})
 	o.apply()
 	return o, nil
 }
@@ -158,6 +164,7 @@ func (o *Origin) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case now := <-tick.C:
 			o.sweep(now)
+			o.trunks.Sweep()
 			for k, n := range o.journal.left(now) {
 				if n > 0 {
 					o.opt.Log.Info("upstream", "event", EventKind(k).String(), "count", n, "detail", "more streams that were looked for")
@@ -171,6 +178,7 @@ func (o *Origin) Run(ctx context.Context) error {
 	o.mu.Unlock()
 	o.running.Wait()
 	o.prober.Close()
+	o.trunks.Close()
 	return nil
 }
 

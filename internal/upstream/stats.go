@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/httpflv"
 	"millrace/internal/stream"
 )
 
@@ -32,6 +33,7 @@ func (o *Origin) Events() []Event { return o.journal.events() }
 type Stats struct {
 	Sessions int
 	Feeds    int // connections to upstreams, candidates included
+	Trunks   httpflv.TrunkStats
 	Events   map[Count]uint64
 }
 
@@ -43,7 +45,7 @@ func (o *Origin) Stats() Stats {
 		all = append(all, x)
 	}
 	o.mu.Unlock()
-	st := Stats{Sessions: len(all), Events: o.journal.totals()}
+	st := Stats{Sessions: len(all), Trunks: o.trunks.Stats(), Events: o.journal.totals()}
 	for _, x := range all {
 		st.Feeds += x.feeds()
 	}

@@ -62,6 +62,13 @@
 // cannot know how often a sender has to send again, so nodes say that of themselves in
 // link tags.
 //
+// # Trunks
+//
+// Streams that are pulled from one node of ours share TCP connections, up to
+// [Config.TrunkStreams] each ([httpflv.Trunks]): so that node sends with one system call
+// what is new in many of them. To a session a stream on a trunk is a connection like any
+// other. When a trunk breaks, each stream on it is lost and goes on elsewhere by itself.
+//
 // # Loops
 //
 // Every request carries the nodes that it passed, and a node that finds itself among
@@ -98,6 +105,7 @@ import (
 
 	"millrace/internal/auth"
 	"millrace/internal/failover"
+	"millrace/internal/trunk"
 )
 
 // Config says where streams come from. Start from [DefaultConfig].
@@ -128,6 +136,9 @@ type Config struct {
 	// CheckEvery is how often the other nodes of the datacenter are asked whether
 	// they live.
 	CheckEvery time.Duration
+	// TrunkStreams is how many streams that are pulled from one node share a TCP
+	// connection: fewer system calls for both nodes. 1 gives each its own.
+	TrunkStreams int
 }
 
 // DefaultConfig returns the settings of a node with no upstreams.
@@ -139,6 +150,7 @@ func DefaultConfig() Config {
 		MissTime:     time.Second,
 		MessageBytes: 8 << 20,
 		CheckEvery:   500 * time.Millisecond,
+		TrunkStreams: 128,
 	}
 }
 
@@ -174,6 +186,9 @@ func (c Config) Validate() error {
 	duration("dial_time", c.DialTime, 100*time.Millisecond, time.Minute)
 	duration("miss_time", c.MissTime, 0, time.Minute)
 	duration("check_every", c.CheckEvery, 50*time.Millisecond, time.Minute)
+	if c.TrunkStreams < 1 || c.TrunkStreams > trunk.MaxConns {
+		bad("trunk_streams: is %d, must be 1 to %d", c.TrunkStreams, trunk.MaxConns)
+	}
 	if c.MessageBytes < 64<<10 || c.MessageBytes > 1<<24 {
 		bad("message_bytes: is %d, must be 64 KiB to 16 MiB", c.MessageBytes)
 	}
