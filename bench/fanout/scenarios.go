@@ -265,15 +265,17 @@ func hop(ctx context.Context, b *bench) error {
 
 // relay compares the CPU time of a relay that serves nodes with that of a center that
 // serves as many viewers: as it ships, which holds tags back to merge them, and
-// writing every tag at once, as a relay must so that hops do not add up.
+// writing every tag at once, as a relay must so that hops do not add up. The nodes have
+// trunks, or a connection for each stream.
 func relay(ctx context.Context, b *bench) error {
-	center, prompt, relay := b.base("node", 0), b.base("node", time.Millisecond), b.base("relay", time.Millisecond)
-	center.label, prompt.label, relay.label = "center, merged", "center, at once", "relay, nodes"
-	for _, t := range []*trial{&center, &prompt, &relay} {
+	center, prompt, relay, apart := b.base("node", 0), b.base("node", time.Millisecond), b.base("relay", time.Millisecond), b.base("relay", time.Millisecond)
+	center.label, prompt.label, relay.label, apart.label = "center, merged", "center, at once", "relay, nodes", "relay, apart"
+	for _, t := range []*trial{&center, &prompt, &relay, &apart} {
 		t.streams, t.viewers, t.kbps, t.rate = treeStreams, 5*treeStreams, b.treeKbps, 500
 	}
-	relay.pull = []string{"--node", "edge"}
-	got, err := b.rounds(ctx, []trial{center, prompt, relay})
+	relay.pull = []string{"--node", "edge", "--trunk", "128"}
+	apart.pull = []string{"--node", "edge"}
+	got, err := b.rounds(ctx, []trial{center, prompt, relay, apart})
 	if err != nil {
 		return err
 	}
@@ -283,11 +285,13 @@ func relay(ctx context.Context, b *bench) error {
 	b.note("center, merged: CPU per GB", at, "s/GB")
 	b.note("center, at once: CPU per GB", once, "s/GB")
 	b.note("relay: CPU per GB", behind, "s/GB")
+	b.note("relay without trunks: CPU per GB", median(got[apart.label], cpuOf), "s/GB")
 	b.goal("relay against center, merged", behind/at, 1.2, "x")
 	b.goal("relay against center, at once", behind/once, 1.2, "x")
 	b.note("center, merged: delay p50 of viewers", median(got[center.label], p50Of), "ms")
 	b.note("center, at once: delay p50 of viewers", median(got[prompt.label], p50Of), "ms")
 	b.note("relay: delay p50 of nodes", median(got[relay.label], p50Of), "ms")
+	b.note("relay without trunks: delay p50 of nodes", median(got[apart.label], p50Of), "ms")
 	return nil
 }
 

@@ -88,6 +88,7 @@ func parse(args []string) (cfg pull.Config, file string, err error) {
 	f.Float64Var(&cfg.Frozen, "frozen", 0, "share of viewers that stop reading after their first frame")
 	f.DurationVar(&cfg.Thaw, "thaw", 0, "frozen viewers read again after this time; 0 is never")
 	f.StringVar(&cfg.Node, "node", "", "ask as the node with this id does: every tag at once, on the stream's own clock")
+	f.IntVar(&cfg.Trunk, "trunk", cfg.Trunk, "with --node: how many streams share a connection, as between nodes; 0 for none")
 	f.BoolVar(&cfg.HTTP10, "http10", false, "ask with HTTP/1.0")
 	f.IntVar(&cfg.Verify, "verify", cfg.Verify, "how many viewers check the payloads too")
 	f.IntVar(&cfg.Workers, "workers", cfg.Workers, "how many goroutines read")

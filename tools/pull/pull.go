@@ -6,6 +6,9 @@
 // passes the HTTP framing and the [Parser], which looks at headers and stamps and
 // skips the rest, and each tag ends in the viewer's [Checker].
 //
+// With [Config.Trunk] viewers are on trunks as the streams of a node are, and each has a
+// goroutine instead.
+//
 //	socket → response (header, chunks) → Parser (tags) → Checker (faults, skips)
 //	                                                   ↘ Histogram (delay, first frame)
 //
@@ -19,6 +22,8 @@ import (
 	"net"
 	"net/url"
 	"time"
+
+	"millrace/internal/trunk"
 )
 
 // Config says who plays what, and how.
@@ -36,6 +41,7 @@ type Config struct {
 	Thaw     time.Duration // how long those stay frozen; 0 is for ever
 	HTTP10   bool          // ask with HTTP/1.0
 	Node     string        // ask as the node with this id does; empty for a player
+	Trunk    int           // with Node: how many streams share a connection; 0 for none
 	Verify   int           // how many viewers check payloads too
 	Workers  int           // goroutines; 1 serves thousands of viewers
 	Sources  int           // source addresses 127.0.0.1 and up; 1 for one, 0 as the system chooses
@@ -62,6 +68,8 @@ func (c Config) Validate() error {
 		return errors.New("slow and frozen are shares of all viewers: 0 to 1 together")
 	case c.Slow > 0 && c.SlowRate <= 0:
 		return errors.New("slow viewers need a rate in bytes a second")
+	case c.Trunk < 0 || c.Trunk > trunk.MaxConns || c.Trunk > 0 && (c.Node == "" || c.Workers > 1 || c.Slow+c.Frozen > 0 || c.Sources > 0):
+		return fmt.Errorf("trunk must be 0 to %d, and is for a node with one worker and readers that are not slow", trunk.MaxConns)
 	case c.Sources < 0 || c.Sources > 250:
 		return errors.New("sources must be 0 to 250")
 	}

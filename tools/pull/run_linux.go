@@ -47,7 +47,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, err
 		}
 		workers[i] = w
-		wg.Go(func() { w.run(ctx) })
+		run := w.run
+		if cfg.Trunk > 0 {
+			run = w.runTrunks
+		}
+		wg.Go(func() { run(ctx) })
 	}
 	wait(ctx, time.Until(from))
 	m := measure(cfg.PIDs, workers)
