@@ -275,3 +275,40 @@ func TestPublicationsOutliveTheProcess(t *testing.T) {
 	_, err := m.Published(t.Context(), "plan")
 	wantErr(t, "a damaged publication", err, ErrNotFound)
 }
+
+// TestReservesAreNotKept: a router that publishes and is never edited does not grow its
+// journal for ever.
+func TestReservesAreNotKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state")
+	records := []record{{Kind: recordBegin, Format: format}}
+	for i := range maxReserves - 1 {
+		records = append(records, record{Kind: recordReserve, Key: "plan", Number: uint64(i+1) * reserve, Fence: 1})
+	}
+	b, _ := journalOf(t, records)
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := openMemory(t, file)
+	fence, _, err := m.Lease(t.Context(), "a", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := must[Published](t)(m.Publish(t.Context(), fence, "plan", nil))
+	if want := uint64(maxReserves-1)*reserve + 1; p.Number != want {
+		t.Errorf("number %d, want %d", p.Number, want)
+	}
+	if info := must[os.FileInfo](t)(os.Stat(file)); info.Size() > 1000 {
+		t.Errorf("the journal has %d bytes, of %d before", info.Size(), len(b))
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openMemory(t, file)
+	fence, _, err = again.Lease(t.Context(), "a", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next := must[Published](t)(again.Publish(t.Context(), fence, "plan", nil)); next.Number != p.Number+1 {
+		t.Errorf("after a restart the number is %d, want %d", next.Number, p.Number+1)
+	}
+}

@@ -34,6 +34,7 @@ type Memory struct {
 	file     *file             // nil when nothing is kept
 	reserved map[string]uint64 // publications up to this number may have been seen, by kind
 	used     map[string]uint64 // of them those that were
+	reserves int               // records of those in the journal; all but the newest of a kind are of no use
 
 	// Guarded by mu.
 	mu        sync.RWMutex
@@ -77,6 +78,7 @@ func (m *Memory) replay(r record) error {
 		m.documents[r.Key].cut(r.Number)
 	case recordReserve:
 		m.reserved[r.Key], m.used[r.Key] = r.Number, r.Number
+		m.reserves++
 		m.soft.raise(r.Fence)
 	case recordPublished:
 		return fmt.Errorf("a record of kind %s, which belongs into another file", r.Kind)
@@ -104,9 +106,10 @@ func (m *Memory) addLocked(r record) error {
 
 // compactLocked writes the journal anew when it has grown; the caller holds writing.
 func (m *Memory) compactLocked() {
-	if m.file == nil || !m.file.grown() {
+	if m.file == nil || !m.file.grown() && m.reserves < maxReserves {
 		return
 	}
+	m.reserves = 0 // not again with every record, should it fail
 	if err := m.file.rewrite(m.records()); err != nil {
 		m.log.Error("the state file cannot be written anew and goes on growing", "file", m.path, "error", err)
 	}

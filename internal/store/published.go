@@ -15,6 +15,11 @@ import (
 // has seen must not be given to something else.
 const reserve = 64
 
+// maxReserves is how many such records the journal may have before it is written anew:
+// weeks of them, a hundred kilobytes. A router that plans adds to them for years, though
+// nobody edits.
+const maxReserves = 1000
+
 // flushEvery is how late publications may come to the disk. They are megabytes in a
 // large network, and made anew within seconds.
 const flushEvery = 5 * time.Second
@@ -68,6 +73,8 @@ func (m *Memory) reserveLocked(kind string, upTo uint64) error {
 		return fmt.Errorf("publish %s: %w", kind, err)
 	}
 	m.reserved[kind] = upTo
+	m.reserves++
+	m.compactLocked()
 	return nil
 }
 
