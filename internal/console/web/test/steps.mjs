@@ -136,6 +136,31 @@ export const steps = {
     await page.context().close();
   },
 
+  async "a plan that leaves a node nobody says so before, and can be rolled back"(t) {
+    const {page, given, until, want} = t;
+    await plan(t, "/nodes/edge-1");
+    await page.waitForSelector(".panel .steer li");
+    for (const ban = page.locator('.panel [aria-label^="Ban "]'); await ban.count(); ) await ban.first().click();
+    await page.click(".draft .primary");
+    await page.waitForSelector(".dialog .notice.is-bad >> text=A node would have no upstream: edge-1");
+    await page.fill(".dialog [name=comment]", "nothing is good enough");
+    want("the button", await page.locator(".dialog footer .primary").innerText(), "Apply all the same");
+    await page.click(".dialog footer .primary");
+    await page.waitForSelector(".dialog", {state: "detached"});
+    await until("the plan", async () => (await upstream(page, "edge-1")) === "nobody" && (await follows(page, "edge-1")));
+    await page.goto(given.base + "/network");
+    await page.waitForSelector(".problems >> text=edge-1 has no upstream");
+    await page.goto(`${given.base}/streams/${given.stream}`); // which goes on by the settings of the node
+    await page.waitForSelector('.branch[data-node="edge-1"][data-upstream]:not([data-upstream=""])');
+    await page.goto(given.base + "/plan/history");
+    await page.locator(".versions li", {hasText: "Version 3"}).getByText("Roll back to it").click();
+    await page.waitForSelector(".dialog .outcome");
+    await page.click(".dialog footer .primary");
+    await page.waitForSelector(".versions li >> text=Version 5");
+    await plan(t);
+    await until("the plan", async () => (await upstream(page, "edge-1")).startsWith("relay-") && (await follows(page, "edge-1")));
+  },
+
   async "a document is checked, compared and saved"({page, given}) {
     await page.goto(given.base + "/documents/coverage");
     const text = await page.locator("#text").inputValue();

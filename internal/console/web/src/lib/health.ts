@@ -2,8 +2,8 @@
 import {many, ms, share, span} from "./format";
 import {severity, type Level} from "./level";
 import type {LinkRow, Network, NodeRow} from "./model";
-import {reason} from "./words";
 import {linkAt, nodeAt, steerAt, type Place, type Query} from "./route";
+import {reason} from "./words";
 
 export interface Problem {
   level: Level;
@@ -63,7 +63,7 @@ export function problems(n: Network, frozen = false): Problem[] {
   for (const dc of dark) add("bad", `Datacenter ${dc} is down`, `none of its ${many(down.filter((x) => x.datacenter === dc).length, "node")} is heard`, ["network"], {find: dc});
   for (const x of down) {
     if (dark.has(x.datacenter)) continue;
-    add("bad", `${x.id} is down`, `${x.role} in ${x.datacenter || "no datacenter"}, silent for ${span(x.silent)}${x.denied ? `; refused: ${reason(x.denied.reason)}` : ""}`, nodeAt(x.id));
+    add("bad", `${x.id} is down`, `${x.denied ? `refused, ${reason(x.denied.reason)}: ` : ""}${x.role} in ${x.datacenter || "no datacenter"}, silent for ${span(x.silent)}`, nodeAt(x.id));
   }
   for (const x of n.nodes) {
     if (hasTwin(x)) add("warn", `Two programs go by the name ${x.id}`, `the one at ${x.denied!.from} is refused: give it an id of its own`, nodeAt(x.id));

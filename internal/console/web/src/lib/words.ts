@@ -63,7 +63,7 @@ const reasons: Record<string, string> = {
   identity_taken: "another node has this name",
   replayed: "an old heartbeat came again",
   not_yours: "it speaks of somebody else",
-  clock_skew: "its clock and that of the router differ",
+  clock_skew: "the clocks differ",
 };
 
 export function reason(word: string | undefined): string {
