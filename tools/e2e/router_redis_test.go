@@ -95,7 +95,7 @@ func TestTwoRoutersOnRedis(t *testing.T) {
 	took := time.Since(killed)
 	await(t, left+" says that it plans", patience, func() bool { return s.leader(left) == left })
 	t.Logf("an edit made after the death of the router that planned is in force %v after that", took)
-	if took > slack*3*time.Second {
+	if took > promised(3*time.Second) {
 		t.Errorf("plans go on after %v, and 3 s are promised", took)
 	}
 	s.do(t, "restart "+leader)
@@ -135,7 +135,7 @@ func TestTwoRoutersOnRedis(t *testing.T) {
 		}
 	}
 	t.Logf("after Redis came back empty, the state of nodes is back after %v", back)
-	if back > slack*5*time.Second {
+	if back > promised(5*time.Second) {
 		t.Errorf("the state of nodes is back after %v, and 5 s are promised", back)
 	}
 	version := pages[leader].edit("edits", based+1, pins("relay-2"), "again")
