@@ -23,6 +23,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"millrace/tools/procstat"
 )
 
 func main() {
@@ -99,7 +101,7 @@ func run(ctx context.Context, o options) error {
 	var text strings.Builder
 	b.out = io.MultiWriter(os.Stdout, &text)
 	fmt.Fprintf(b.out, "repeat with: go run ./bench/dns -reps %d -duration %v -edges %d -paced %d\n", o.reps, o.duration, o.edges, o.paced)
-	fmt.Fprintln(b.out, machine())
+	fmt.Fprintln(b.out, procstat.Machine())
 	if err := b.measure(ctx); err != nil {
 		return err
 	}
@@ -130,33 +132,4 @@ func (b *bench) measure(ctx context.Context) error {
 	}
 	b.goals(got)
 	return nil
-}
-
-// machine describes where this runs.
-func machine() string {
-	model := "unknown CPU"
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
-		}
-	}
-	var u syscall.Utsname
-	release := "unknown kernel"
-	if syscall.Uname(&u) == nil {
-		release = ""
-		for _, c := range u.Release {
-			if c == 0 {
-				break
-			}
-			release += string(rune(c))
-		}
-	}
-	load := "unknown"
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load, _, _ = strings.Cut(string(text), " ")
-	}
-	return fmt.Sprintf("%s, %d cores, Linux %s, %s, load %s before the first run", model, runtime.NumCPU(), release, runtime.Version(), load)
 }

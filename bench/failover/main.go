@@ -21,15 +21,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"millrace/tools/drill"
+	"millrace/tools/procstat"
 )
 
 // options are what the command line says.
@@ -121,7 +120,7 @@ func (o options) measure(ctx context.Context, c drill.Case, version string) erro
 	if runs == 0 {
 		runs = c.Runs
 	}
-	where := machine()
+	where := procstat.Machine()
 	k, err := openKept(filepath.Join(o.work, c.Name+"-"+version+".jsonl"))
 	if err != nil {
 		return err
@@ -188,23 +187,4 @@ func (o options) repeat(ctx context.Context, c drill.Case, k *kept, runs int) er
 		})
 	}
 	return g.Wait()
-}
-
-// machine is one line about where this runs.
-func machine() string {
-	model := "unknown processor"
-	info, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(info)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.HasPrefix(name, "model name") {
-			model = strings.TrimSpace(value)
-			break
-		}
-	}
-	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	commit, _ := exec.Command("git", "describe", "--always", "--dirty").Output()
-	load, _ := os.ReadFile("/proc/loadavg")
-	one, _, _ := strings.Cut(string(load), " ")
-	return fmt.Sprintf("machine: %d cores of %s, Linux %s, %s; commit %s; load before: %s; %s", runtime.NumCPU(), model,
-		strings.TrimSpace(string(kernel)), runtime.Version(), strings.TrimSpace(string(commit)), one,
-		time.Now().UTC().Format("2006-01-02 15:04 MST"))
 }

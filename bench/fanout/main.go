@@ -21,11 +21,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"millrace/tools/procstat"
 )
 
 func main() {
@@ -136,7 +137,7 @@ func (b *bench) scenario(ctx context.Context, s scenario) error {
 	b.out, b.log = io.MultiWriter(os.Stdout, &text), nil
 	fmt.Fprintf(b.out, "%s: %s\n", s.name, s.about)
 	fmt.Fprintf(b.out, "repeat with: go run ./bench/fanout -scenario %s -reps %d -duration %v -viewers %d\n", s.name, b.reps, b.duration, b.viewers)
-	fmt.Fprintln(b.out, machine())
+	fmt.Fprintln(b.out, procstat.Machine())
 	if b.lal == "" {
 		fmt.Fprintln(b.out, "lalserver: not on PATH")
 	}
@@ -161,25 +162,6 @@ func (b *bench) scenario(ctx context.Context, s scenario) error {
 		return err
 	}
 	return os.WriteFile(base+".json", append(j, '\n'), 0o644)
-}
-
-// machine is one line about where this runs.
-func machine() string {
-	model := "unknown processor"
-	info, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(info)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.HasPrefix(name, "model name") {
-			model = strings.TrimSpace(value)
-			break
-		}
-	}
-	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
-	load, _ := os.ReadFile("/proc/loadavg")
-	one, _, _ := strings.Cut(string(load), " ")
-	return fmt.Sprintf("machine: %d cores of %s, Linux %s, %s; commit %s; load before: %s; %s", runtime.NumCPU(), model,
-		strings.TrimSpace(string(kernel)), runtime.Version(), strings.TrimSpace(string(commit)), one,
-		time.Now().UTC().Format("2006-01-02 15:04 MST"))
 }
 
 // burn is the other work that takes a core.

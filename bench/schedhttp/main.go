@@ -14,14 +14,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"millrace/tools/procstat"
 )
 
 // options are what the command line says.
@@ -63,7 +63,7 @@ func (o options) run(ctx context.Context) error {
 	out := io.MultiWriter(os.Stdout, &text)
 	fmt.Fprintf(out, "schedhttp: HTTP faces of the scheduler against a fasthttp program that answers a constant\n")
 	fmt.Fprintf(out, "repeat with: go run ./bench/schedhttp -reps %d -duration %v -conns %d -edges %d\n", o.reps, o.duration, o.conns, o.edges)
-	fmt.Fprintln(out, machine())
+	fmt.Fprintln(out, procstat.Machine())
 	if err := o.measure(ctx, out); err != nil {
 		return err
 	}
@@ -146,23 +146,4 @@ func median(all []result, figure func(result) float64) float64 {
 		return (v[n/2-1] + v[n/2]) / 2
 	}
 	return v[len(v)/2]
-}
-
-// machine is one line about where this runs.
-func machine() string {
-	model := "unknown processor"
-	info, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(info)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.HasPrefix(name, "model name") {
-			model = strings.TrimSpace(value)
-			break
-		}
-	}
-	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
-	load, _ := os.ReadFile("/proc/loadavg")
-	one, _, _ := strings.Cut(string(load), " ")
-	return fmt.Sprintf("machine: %d cores of %s, Linux %s, %s; commit %s; load before: %s; %s", runtime.NumCPU(), model,
-		strings.TrimSpace(string(kernel)), runtime.Version(), strings.TrimSpace(string(commit)), one,
-		time.Now().UTC().Format("2006-01-02 15:04 MST"))
 }
