@@ -15,10 +15,12 @@ func TestOddNamesSilenceNoNode(t *testing.T) {
 		n.http("r1:80", s)
 		node.players = []Players{
 			{Region: "New York", ISP: "x", Started: 1, Closes: map[string]int{"Gone Away": 1, "No!": 2, "slow": 3}},
-			{ISP: "x", Started: 2}, {Region: "north", ISP: "A, B and C", Started: 4},
+			{ISP: "x", Started: 2},
+			{Region: "north", ISP: "A, B and C", Started: 4},
 		}
 		node.rechecks = []Rechecked{
-			{Region: "New York", ISP: "x", Way: "dns", Outcome: "right", Count: 1}, {ISP: "x", Way: "dns", Outcome: "right", Count: 2},
+			{Region: "New York", ISP: "x", Way: "dns", Outcome: "right", Count: 1},
+			{ISP: "x", Way: "dns", Outcome: "right", Count: 2},
 			{ISP: "x", Way: "dns", Outcome: "sent", Count: 4},
 		}
 		b := beating(t, n, node, nil, "http://r1:80")
