@@ -19,7 +19,7 @@ func BenchmarkEdit(b *testing.B) {
 		}
 	}
 	b.Run("memory", func(b *testing.B) { edit(b, openMemory(b, filepath.Join(b.TempDir(), "state"))) })
-	b.Run("redis", func(b *testing.B) { edit(b, openRedis(b, redisConfig(startRedis(b).url()))) })
+	b.Run("redis", func(b *testing.B) { edit(b, openCached(b, redisConfig(startRedis(b).url()), "")) })
 }
 
 // BenchmarkAnnounce is what each router does each second: 1 MB of what it knows of nodes,
@@ -38,12 +38,12 @@ func BenchmarkAnnounce(b *testing.B) {
 		}
 	}
 	b.Run("memory", func(b *testing.B) { announce(b, openMemory(b, "")) })
-	b.Run("redis", func(b *testing.B) { announce(b, openRedis(b, redisConfig(startRedis(b).url()))) })
+	b.Run("redis", func(b *testing.B) { announce(b, openCached(b, redisConfig(startRedis(b).url()), "")) })
 }
 
 // BenchmarkLease is what each router does twice a second.
 func BenchmarkLease(b *testing.B) {
-	r := openRedis(b, redisConfig(startRedis(b).url()))
+	r := openCached(b, redisConfig(startRedis(b).url()), "")
 	for b.Loop() {
 		if _, held, err := r.Lease(b.Context(), "a", time.Minute); err != nil || !held {
 			b.Fatal(held, err)

@@ -179,8 +179,9 @@ func (c *Cached) Current(ctx context.Context, key string) (Document, error) {
 func (c *Cached) Version(ctx context.Context, key string, number uint64) (Document, error) {
 	away := c.ready(ctx)
 	d, err := c.local.Version(ctx, key, number)
-	if err != nil && away == nil {
-		return c.remote.Version(ctx, key, number)
+	if err != nil && away == nil && number > 0 {
+		v, err := c.remote.version(ctx, key, number)
+		return v.Document, err
 	}
 	return d, err
 }

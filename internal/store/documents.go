@@ -80,10 +80,7 @@ func parseVersion(key, number, s string, body []byte) (version, error) {
 }
 
 // changedError is returned when the newest version is another than expected.
-type changedError struct {
-	newest  head
-	current version // without its body
-}
+type changedError struct{ newest head }
 
 func (e *changedError) Error() string { return "the document has changed" }
 
@@ -111,28 +108,20 @@ func (r *Redis) putBack(ctx context.Context, expected head, forgotten uint64, ve
 		size += len(v.Body)
 	}
 	keys := []string{r.key("state"), r.key("doc", key), r.key("body", key), r.key("changed")}
-	out, err := r.ask(ctx, size, scriptPut, keys, args...).Slice()
-	if err != nil {
+	out, err := r.ask(ctx, size, scriptPut, keys, args...).StringSlice()
+	switch {
+	case err != nil:
 		return r.fault(what, err)
-	}
-	done, newest, current, ok := three(out)
-	if !ok {
+	case len(out) != 2:
 		return r.strange(what)
-	}
-	if done == "1" {
+	case out[0] == "1":
 		return nil
 	}
-	changed := &changedError{}
-	if changed.newest, err = parseHead(newest); err != nil {
+	newest, err := parseHead(out[1])
+	if err != nil {
 		return r.strange(what)
 	}
-	changed.current.Key = key
-	if changed.newest.number > 0 {
-		if changed.current, err = parseVersion(key, strconv.FormatUint(changed.newest.number, 10), current, nil); err != nil {
-			return r.strange(what)
-		}
-	}
-	return changed
+	return &changedError{newest}
 }
 
 // three takes an answer of three texts or numbers apart.
@@ -155,71 +144,6 @@ func three(out []any) (a, b, c string, ok bool) {
 	return a, b, c, ok
 }
 
-// Edit implements Store.
-func (r *Redis) Edit(ctx context.Context, key string, based uint64, body []byte, who Author) (Document, error) {
-	if err := checkEdit(key, body, who); err != nil {
-		return Document{}, err
-	}
-	newest, err := r.headOf(ctx, key)
-	if err != nil {
-		return Document{}, err
-	}
-	if newest.number == based {
-		v := newVersion(key, based+1, body, who)
-		err := r.put(ctx, newest, v)
-		var changed *changedError
-		if errors.As(err, &changed) {
-			return Document{}, &ConflictError{Current: changed.current.head(), Based: based}
-		}
-		if err != nil {
-			return Document{}, err
-		}
-		return v.Document, nil
-	}
-	conflict := &ConflictError{Current: Document{Key: key}, Based: based}
-	last, _, err := r.history(ctx, key, 1)
-	if err != nil {
-		return Document{}, err
-	}
-	if len(last) > 0 {
-		conflict.Current = last[0].Document
-	}
-	return Document{}, conflict
-}
-
-// headOf returns the newest version of a document.
-func (r *Redis) headOf(ctx context.Context, key string) (head, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
-	defer cancel()
-	s, err := r.client.HGet(ctx, r.key("state"), "d:"+key).Result()
-	if isNil(err) {
-		return head{}, nil
-	}
-	if err != nil {
-		return head{}, r.fault(key, err)
-	}
-	h, err := parseHead(s)
-	if err != nil {
-		return head{}, r.strange(key)
-	}
-	return h, nil
-}
-
-// Current implements Store.
-func (r *Redis) Current(ctx context.Context, key string) (Document, error) {
-	v, err := r.version(ctx, key, 0)
-	return v.Document, err
-}
-
-// Version implements Store.
-func (r *Redis) Version(ctx context.Context, key string, number uint64) (Document, error) {
-	if number == 0 {
-		return Document{}, notFound(key, number)
-	}
-	v, err := r.version(ctx, key, number)
-	return v.Document, err
-}
-
 // version returns a version with its body, the newest one for 0.
 func (r *Redis) version(ctx context.Context, key string, number uint64) (version, error) {
 	out, err := r.ask(ctx, MaxBody, scriptRead, []string{r.key("state"), r.key("doc", key), r.key("body", key)},
@@ -239,16 +163,6 @@ func (r *Redis) version(ctx context.Context, key string, number uint64) (version
 		return version{}, r.strange(key)
 	}
 	return v, nil
-}
-
-// History implements Store.
-func (r *Redis) History(ctx context.Context, key string, limit int) ([]Document, error) {
-	versions, _, err := r.history(ctx, key, limit)
-	out := make([]Document, len(versions))
-	for i, v := range versions {
-		out[i] = v.Document
-	}
-	return out, err
 }
 
 // history returns the newest versions without their bodies, the newest first, and up to

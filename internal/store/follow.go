@@ -92,26 +92,3 @@ func changes(before, now map[string]string, tell func(Change)) {
 		}
 	}
 }
-
-// Watch implements Store. Its first changes tell of all that there is.
-func (r *Redis) Watch(ctx context.Context) (<-chan Change, error) {
-	if r.end.Err() != nil {
-		return nil, errClosed
-	}
-	h := &hub{}
-	out, err := h.watch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r.running.Go(func() {
-		defer h.close()
-		var last map[string]string
-		r.follow(ctx, func(state map[string]string, err error) {
-			if err == nil {
-				changes(last, state, h.tell)
-				last = state
-			}
-		})
-	})
-	return out, nil
-}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -77,20 +76,17 @@ func bodyTime(bytes int) time.Duration {
 	return time.Duration(bytes) * time.Second / slowest
 }
 
-// Redis is a Store that several routers share. Routers use it through a Cached, which
-// goes on without it.
+// Redis is what several routers share. It has what a [Cached] asks of it, which is the
+// Store, and goes on without it.
 type Redis struct {
 	// Fixed at construction.
-	cfg     RedisConfig
-	log     *slog.Logger
-	client  *redis.Client
-	name    string             // for messages: the address without the password
-	end     context.Context    // over when it is closed
-	endNow  context.CancelFunc // closes it
-	running *sync.WaitGroup
+	cfg    RedisConfig
+	log    *slog.Logger
+	client *redis.Client
+	name   string             // for messages: the address without the password
+	end    context.Context    // over when it is closed
+	endNow context.CancelFunc // closes it
 }
-
-var _ Store = (*Redis)(nil)
 
 // NewRedis returns a Redis. It connects when it is first used.
 func NewRedis(cfg RedisConfig, log *slog.Logger) (*Redis, error) {
@@ -104,7 +100,7 @@ func NewRedis(cfg RedisConfig, log *slog.Logger) (*Redis, error) {
 	// The library writes to standard error on its own, line after line while Redis is
 	// gone. Everything that it says there comes back as an error, too.
 	logging.Disable()
-	r := &Redis{cfg: cfg, log: log, client: redis.NewClient(o), name: o.Addr, running: &sync.WaitGroup{}}
+	r := &Redis{cfg: cfg, log: log, client: redis.NewClient(o), name: o.Addr}
 	r.end, r.endNow = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -138,7 +134,7 @@ func (r *Redis) strange(what string) error {
 	return r.fault(what, fmt.Errorf("an answer that makes no sense: is something else behind the prefix %q?", r.cfg.Prefix))
 }
 
-// Origin implements Store.
+// Origin is that of a [Store].
 func (r *Redis) Origin(ctx context.Context) (string, error) { return r.join(ctx, newOrigin(), false) }
 
 // join offers an origin, which is taken when there is none, or, with older, when it is
@@ -158,12 +154,11 @@ func (r *Redis) join(ctx context.Context, origin string, older bool) (string, er
 	return got, nil
 }
 
-// Close ends all watching and closes the connections. It may be called again.
+// Close ends what follows it and closes the connections. It may be called again.
 func (r *Redis) Close() error {
 	if r.end.Err() != nil {
 		return nil
 	}
 	r.endNow()
-	r.running.Wait()
 	return r.client.Close()
 }

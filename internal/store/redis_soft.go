@@ -12,9 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func isNil(err error) bool { return errors.Is(err, redis.Nil) }
-
-// Announce implements Store.
+// Announce is that of a [Store].
 func (r *Redis) Announce(ctx context.Context, entries ...Entry) error {
 	bytes := 0
 	for _, e := range entries {
@@ -43,7 +41,7 @@ func (r *Redis) Announce(ctx context.Context, entries ...Entry) error {
 	return nil
 }
 
-// Entries implements Store.
+// Entries is that of a [Store].
 func (r *Redis) Entries(ctx context.Context, kind string) ([]Entry, error) {
 	out, err := r.ask(ctx, maxSoft, scriptEntries, []string{r.key("entries", kind)}, r.key("entry", kind, ""), maxSoft).Slice()
 	if err != nil {
@@ -66,12 +64,7 @@ func (r *Redis) Entries(ctx context.Context, kind string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Lease implements Store.
-func (r *Redis) Lease(ctx context.Context, who string, ttl time.Duration) (Fence, bool, error) {
-	return r.take(ctx, who, ttl, 0)
-}
-
-// take is Lease by one who has seen a fence.
+// take is the Lease of a [Store], for one who has seen a fence.
 func (r *Redis) take(ctx context.Context, who string, ttl time.Duration, seen Fence) (Fence, bool, error) {
 	if err := checkLease(who, ttl); err != nil {
 		return 0, false, err
@@ -91,7 +84,7 @@ func (r *Redis) take(ctx context.Context, who string, ttl time.Duration, seen Fe
 	return Fence(fence), out[1] == int64(1), nil
 }
 
-// Release implements Store.
+// Release is that of a [Store].
 func (r *Redis) Release(ctx context.Context, who string) error {
 	if err := r.ask(ctx, 0, scriptRelease, []string{r.key("lease")}, who).Err(); err != nil {
 		return r.fault("release", err)
@@ -99,12 +92,7 @@ func (r *Redis) Release(ctx context.Context, who string) error {
 	return nil
 }
 
-// Publish implements Store.
-func (r *Redis) Publish(ctx context.Context, fence Fence, kind string, body []byte) (Published, error) {
-	return r.publish(ctx, fence, kind, body, 0)
-}
-
-// publish is Publish by one who has seen a number.
+// publish is the Publish of a [Store], for one who has seen a number.
 func (r *Redis) publish(ctx context.Context, fence Fence, kind string, body []byte, seen uint64) (Published, error) {
 	if err := checkPublish(kind, body); err != nil {
 		return Published{}, err
@@ -139,7 +127,7 @@ func (r *Redis) restore(ctx context.Context, p Published) (lost bool, err error)
 	return done == 1, nil
 }
 
-// Published implements Store.
+// Published is that of a [Store].
 func (r *Redis) Published(ctx context.Context, kind string) (Published, error) {
 	what := "publication " + kind
 	out, err := r.ask(ctx, MaxBody, scriptPublished, []string{r.key("pub", kind)}, MaxBody).StringSlice()

@@ -108,25 +108,10 @@ func (s *server) kill(t testing.TB) {
 	s.cmd = nil
 }
 
-func TestRedisOnMiniredis(t *testing.T) {
-	contract(t, func(t *testing.T, test func(*testing.T, Store, Store)) {
-		cfg := redisConfig("redis://" + startMini(t).Addr())
-		test(t, openRedis(t, cfg), openRedis(t, cfg))
-	})
-}
-
 func startMini(t *testing.T) *miniredis.Miniredis {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
 	return m
-}
-
-func TestRedis(t *testing.T) {
-	s := startRedis(t)
-	contract(t, func(t *testing.T, test func(*testing.T, Store, Store)) {
-		cfg := redisConfig(s.url())
-		test(t, openRedis(t, cfg), openRedis(t, cfg))
-	})
 }
 
 func TestRedisConfig(t *testing.T) {
@@ -166,13 +151,12 @@ func TestRedisGone(t *testing.T) {
 	mini.RequireAuth("other")
 	r := openRedis(t, cfg)
 	for range 2 { // a wrong password, then nobody at all
-		_, err := r.Current(t.Context(), "edits")
+		_, err := r.version(t.Context(), "edits", 0)
 		if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("current: %v", err)
 		}
-		_, err = r.Edit(t.Context(), "edits", 0, nil, anna)
-		wantErr(t, "edit", err, ErrUnavailable)
-		_, _, err = r.Lease(t.Context(), "a", time.Second)
+		wantErr(t, "edit", r.put(t.Context(), head{}, newVersion("edits", 1, nil, anna)), ErrUnavailable)
+		_, _, err = r.take(t.Context(), "a", time.Second, 0)
 		wantErr(t, "lease", err, ErrUnavailable)
 		wantErr(t, "announce", r.Announce(t.Context(), Entry{"nodes", "a", nil, time.Second}), ErrUnavailable)
 		mini.Close()
@@ -193,9 +177,9 @@ func TestRedisForeign(t *testing.T) {
 			t.Errorf("%s: got error %v", what, err)
 		}
 	}
-	current := func() error { _, err := r.Current(ctx, "a"); return err }
-	edit := func() error { _, err := r.Edit(ctx, "a", 1, nil, anna); return err }
-	history := func() error { _, err := r.History(ctx, "a", 5); return err }
+	current := func() error { _, err := r.version(ctx, "a", 0); return err }
+	edit := func() error { return r.put(ctx, head{}, newVersion("a", 1, nil, anna)) }
+	history := func() error { _, _, err := r.history(ctx, "a", 5); return err }
 	published := func() error { _, err := r.Published(ctx, "plan"); return err }
 	entries := func() error { _, err := r.Entries(ctx, "nodes"); return err }
 	f("a state of another kind", func() { _ = mini.Set(r.key("state"), "x") }, current)

@@ -59,7 +59,7 @@ return redis.call('HGETALL', KEYS[1])
 `)
 
 // scriptPut adds versions of a document, and does nothing if its newest is another than
-// expected: then it returns the newest that there is, and its line.
+// expected: then it returns the newest that there is.
 //
 // A version above the newest becomes the newest one; one below completes the history.
 // The last mark again is the same edit, sent again because the answer was lost.
@@ -71,9 +71,9 @@ return redis.call('HGETALL', KEYS[1])
 var scriptPut = redis.NewScript(luaTrim + `
 local field = 'd:' .. ARGV[1]
 local newest = redis.call('HGET', KEYS[1], field) or ''
-if newest == ARGV[#ARGV - 3] .. ' ' .. ARGV[#ARGV - 2] then return {1, newest, ''} end
+if newest == ARGV[#ARGV - 3] .. ' ' .. ARGV[#ARGV - 2] then return {'1', ''} end
 local top = string.match(newest, '^%d+') or '0'
-if newest ~= ARGV[2] then return {0, newest, redis.call('HGET', KEYS[2], top) or ''} end
+if newest ~= ARGV[2] then return {'0', newest} end
 if newest == '' then
   local count = 0
   for _, f in ipairs(redis.call('HKEYS', KEYS[1])) do
@@ -98,7 +98,7 @@ if forgotten > tonumber(redis.call('HGET', KEYS[1], 't:' .. ARGV[1]) or '0') the
 end
 redis.call('HSET', KEYS[1], 'h:' .. ARGV[1], ARGV[7])
 redis.call('PUBLISH', KEYS[4], '')
-return {1, '', ''}
+return {'1', ''}
 `)
 
 // scriptRead returns a version with its body, the newest one for number 0.

@@ -3,7 +3,8 @@
 // while; and what the planning router has published.
 //
 // There are two back ends and one contract, which the tests run over both: Memory, with
-// a file, for one router and nothing else to install; and Redis, for several.
+// a file, for one router and nothing else to install; and Cached, for several, which is a
+// Redis with a Memory beside it.
 package store
 
 import (
