@@ -20,7 +20,9 @@ import (
 // A node that takes trunks says so in the head of a stream that it sends to another
 // node. From then on that one has a trunk to it and pulls further streams over that. So
 // whoever cannot take them is never asked. A stream that somebody waits for does not wait
-// for a trunk, which takes a round trip more than a connection of its own.
+// for a trunk, which takes a round trip more than a connection of its own. To the first
+// upstreams of the pool there is a trunk always ([Trunks.Keep]): where the streams of one
+// go when it fails, they all find a trunk.
 const (
 	// trunkPath is where a trunk is asked for, signed, with the purpose trunk.
 	trunkPath  = probePath + "/trunk"
@@ -43,8 +45,8 @@ const (
 	// trunkQuiet is after what silence the other node is asked for a sign of life, and
 	// trunkMute after what silence no stream is begun on a trunk: a new connection may get
 	// through where an old one hangs. The streams on it have a judgement of their own.
-	trunkQuiet = 250 * time.Millisecond
-	trunkMute  = 3 * trunkQuiet
+	trunkQuiet = time.Second
+	trunkMute  = trunkQuiet + 750*time.Millisecond
 	// trunkUnsent bounds what the kernel holds of a trunk that was not sent yet.
 	trunkUnsent = 128 << 10
 )
@@ -73,6 +75,7 @@ type Trunks struct {
 	mu     sync.Mutex
 	closed bool
 	hosts  map[string]*trunkHost // that take trunks, by scheme and host
+	kept   map[string]bool       // those of them that have one always
 
 	running sync.WaitGroup
 }
@@ -120,6 +123,24 @@ func (t *Trunks) learn(u *url.URL) {
 	}
 }
 
+// Keep has a trunk open to each of the nodes at urls, and to others only while it is used.
+func (t *Trunks) Keep(urls []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = make(map[string]bool, len(urls))
+	for _, s := range urls {
+		u, err := parseURL(s)
+		if err != nil {
+			continue
+		}
+		key := hostKey(u)
+		if t.hosts[key] == nil && len(t.hosts) < maxTrunkHosts {
+			t.hosts[key] = &trunkHost{}
+		}
+		t.kept[key] = true
+	}
+}
+
 // dial returns a connection to u on a trunk, and the trunk. They are nil where there is
 // no trunk to be had: u is to be dialed. Only who is patient waits for a trunk that is
 // being opened.
@@ -138,14 +159,7 @@ func (t *Trunks) dial(ctx context.Context, u *url.URL, patient bool) (*trunk.Con
 		if c, x := h.open(limit); c != nil {
 			return c, x
 		}
-		if h.dialing == nil {
-			if time.Now().Before(h.away) {
-				return nil, nil
-			}
-			h.dialing = make(chan struct{})
-			t.running.Go(func() { t.add(*u, h) })
-		}
-		if !patient {
+		if !t.begin(h, hostKey(u)) || !patient {
 			return nil, nil
 		}
 		wait := h.dialing
@@ -172,11 +186,28 @@ func (h *trunkHost) open(limit int) (*trunk.Conn, *outTrunk) {
 	return nil, nil
 }
 
-// add dials one more trunk to h at u.
-func (t *Trunks) add(u url.URL, h *trunkHost) {
+// begin has one more trunk to h dialed, unless that is under way, and reports whether
+// there may be one soon. mu is held.
+func (t *Trunks) begin(h *trunkHost, key string) bool {
+	if h.dialing == nil {
+		if time.Now().Before(h.away) {
+			return false
+		}
+		h.dialing = make(chan struct{})
+		t.running.Go(func() { t.add(h, key) })
+	}
+	return true
+}
+
+// add dials one more trunk to h, which is at key.
+func (t *Trunks) add(h *trunkHost, key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.cfg.Timeout())
 	defer cancel()
-	x, err := t.upgrade(ctx, &u)
+	var x *outTrunk
+	u, err := url.Parse(key)
+	if err == nil {
+		x, err = t.upgrade(ctx, u)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	close(h.dialing)
@@ -245,17 +276,19 @@ func (t *Trunks) ask(ctx context.Context, raw net.Conn, u *url.URL) (conn net.Co
 	return conn, first, err
 }
 
-// Sweep closes trunks that nobody needs and asks silent ones for a sign of life. It is
-// called every 100 ms or so.
+// Sweep closes trunks that nobody needs, opens those that are to be kept, and asks silent
+// ones for a sign of life. It is called every 100 ms or so.
 func (t *Trunks) Sweep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, h := range t.hosts {
+	keep := t.cfg.Streams() > 1 && !t.closed
+	for key, h := range t.hosts {
+		needed := keep && t.kept[key]
 		kept := h.trunks[:0]
 		for _, x := range h.trunks {
 			switch {
 			case x.Err() != nil:
-			case x.Idle() > trunkIdle:
+			case x.Idle() > trunkIdle && (!needed || len(kept) > 0):
 				t.running.Go(func() { _ = x.Close() })
 			default:
 				if x.Silent() > trunkQuiet {
@@ -266,6 +299,9 @@ func (t *Trunks) Sweep() {
 		}
 		clear(h.trunks[len(kept):])
 		h.trunks = kept
+		if needed && len(kept) == 0 {
+			t.begin(h, key)
+		}
 	}
 }
 

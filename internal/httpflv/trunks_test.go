@@ -401,3 +401,37 @@ func TestRiderAllocs(t *testing.T) {
 		t.Errorf("%v allocations a tag, of which the rider %v", both, both-written)
 	}
 }
+
+// To a node that is to be kept there is a trunk before there is a stream, and again when
+// it has broken, so the first streams find it.
+func TestTrunksAreKept(t *testing.T) {
+	n := start(t, quickly(), auth.DefaultConfig())
+	n.publish("live/a").frame(true, 100)
+	n.withTrunks(8)
+	there := func() bool {
+		n.trunks.Sweep()
+		return n.trunks.Stats().Trunks == 1
+	}
+	n.trunks.Sweep()
+	if st := n.trunks.Stats(); st.Trunks != 0 {
+		t.Errorf("nobody was to be kept, and there is %+v", st)
+	}
+	n.trunks.Keep([]string{"http://" + n.addr, "rtmp://elsewhere"})
+	eventually(t, "there is a trunk", there)
+	n.server.closeTrunks()
+	eventually(t, "the trunk is over", func() bool {
+		n.trunks.mu.Lock()
+		defer n.trunks.mu.Unlock()
+		return n.trunks.hosts["http://"+n.addr].trunks[0].Err() != nil
+	})
+	eventually(t, "there is a trunk again", there)
+	c, err := n.below("live/a", func(r *PullRequest) { r.Patient = false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	wantNumbers(t, c, 0, 1)
+	if st := n.trunks.Stats(); st != (TrunkStats{1, 1}) {
+		t.Errorf("%+v, want one stream on one trunk", st)
+	}
+}

@@ -126,6 +126,23 @@ func (o *Origin) apply() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pool.Set(o.places.set(ordered, cfg.Pool))
+	o.standBy(ordered)
+}
+
+// standBys is to how many upstreams of the orders there is a trunk always: the one that
+// streams come from, and the one that they go to when it fails.
+const standBys = 2
+
+// standBy keeps trunks to the first nodes of the orders. Whether those of the settings are
+// nodes is known only when streams have come from them.
+func (o *Origin) standBy(ordered []target) {
+	var urls []string
+	for _, t := range ordered[:min(standBys, len(ordered))] {
+		if t.http() {
+			urls = append(urls, t.url)
+		}
+	}
+	o.trunks.Keep(urls)
 }
 
 // Orders returns the orders in force, ok false if there are none.
