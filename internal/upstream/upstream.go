@@ -100,6 +100,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -203,10 +204,18 @@ func checkURL(raw string, schemes ...string) error {
 		return fmt.Errorf("%q is not a URL: use %s://HOST:PORT", raw, schemes[0])
 	case !slices.Contains(schemes, u.Scheme) || u.Host == "":
 		return fmt.Errorf("%q: must be %s://HOST:PORT", raw, strings.Join(schemes, ":// or "))
+	case u.Hostname() == "" || !isPort(u.Port()):
+		return fmt.Errorf("%q: must be %s://HOST:PORT with a port of 1 to 65535", raw, u.Scheme)
 	case u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%q: must end after the path", raw)
 	}
 	return nil
+}
+
+// isPort reports whether s is a port, or none for that of the scheme.
+func isPort(s string) bool {
+	n, err := strconv.Atoi(s)
+	return s == "" || err == nil && n > 0 && n <= 65535
 }
 
 // failoverConfig is how upstreams are judged. The rules have one set of figures,
