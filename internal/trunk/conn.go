@@ -247,6 +247,7 @@ func (c *Conn) Close() error {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.held-- // means nothing on the side that opens
 	if s.conns[c.id] == c {
 		s.remove(c)
 		s.frame(closed, c.id, nil)

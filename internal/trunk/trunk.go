@@ -23,6 +23,11 @@
 // waits when its window is used up, or when more than maxPending bytes wait for the
 // carrier; then all who wait go on in turn, so one with much to say does not keep the
 // others waiting for longer than that takes.
+//
+// # Ends
+//
+// A side that has heard nothing for a while asks for a sign of life, and gives the carrier
+// up when none comes. One without connections may stay for ever otherwise.
 package trunk
 
 import (
@@ -30,6 +35,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,9 +44,14 @@ import (
 const (
 	// MaxConns is how many connections one carrier takes at a time.
 	MaxConns = 1024
+	// maxHeld is how many connections may be open here that the peer opened, those
+	// included that it has closed already: who closes them sooner than they can be let go
+	// of gets no more meanwhile.
+	maxHeld = 2 * MaxConns
 	// openerWindow and accepterWindow are how much may be under way to the side that
-	// opens connections and to the other one: media, and questions for them.
-	openerWindow   = 512 << 10
+	// opens connections and to the other one: media, and questions for them. A stream
+	// can have no more than half a window in a round trip: 25 Mbit/s over 300 ms.
+	openerWindow   = 2 << 20
 	accepterWindow = 64 << 10
 	// maxPending is how much may wait for the carrier before writers wait, and maxOut
 	// how much there may be with what cannot wait: who lets answers pile up to this is
@@ -52,6 +63,10 @@ const (
 	flushEvery = time.Millisecond
 	// writeTimeout ends a carrier that takes nothing.
 	writeTimeout = 30 * time.Second
+	// lookEvery is how often it is looked whether the peer is there: it is asked after
+	// that much silence, and given up after silence.
+	lookEvery = 5 * time.Second
+	silence   = 30 * time.Second
 	// keepBuffer is how big a buffer with nothing in it may be kept.
 	keepBuffer = 16 << 10
 )
@@ -66,6 +81,7 @@ var (
 	ErrFull = errors.New("the trunk is full")
 
 	errPeerClosed = errors.New("the peer has closed the connection")
+	errSilent     = fmt.Errorf("the peer has said nothing for %v: %w", silence, os.ErrDeadlineExceeded)
 )
 
 // Session is one end of a carrier. All methods may be called from any goroutine.
@@ -85,11 +101,13 @@ type Session struct {
 	// Guarded by mu.
 	mu      sync.Mutex
 	conns   map[uint32]*Conn // nil after the end
+	held    int              // connections that the peer has opened, not closed here yet
 	last    uint32           // number of the newest connection
 	out     []byte
 	filling bool    // what comes to out now is sent without a call
 	waiting []*Conn // for room in out
 	idle    time.Time
+	looking *time.Timer
 	err     error // why it is over
 
 	running sync.WaitGroup
@@ -131,8 +149,27 @@ func newSession(carrier net.Conn, window int, accept func(*Conn)) *Session {
 		carrier: carrier, accept: accept, window: window, began: time.Now(), idle: time.Now(),
 		work: make(chan struct{}, 1), done: make(chan struct{}), conns: make(map[uint32]*Conn),
 	}
+	s.mu.Lock() // look may be called at once
+	s.looking = time.AfterFunc(lookEvery, s.look)
+	s.mu.Unlock()
 	s.running.Go(s.send)
 	return s
+}
+
+// look ends the session if the peer is not there.
+func (s *Session) look() {
+	switch silent := s.Silent(); {
+	case silent >= silence:
+		s.fail(errSilent)
+		return
+	case silent >= lookEvery:
+		s.Ping()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.looking.Reset(lookEvery)
+	}
 }
 
 // Dial opens a connection. It does not wait for the peer.
@@ -178,12 +215,11 @@ func (s *Session) Silent() time.Duration {
 func (s *Session) Ping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.out) == 0 {
-		s.frame(ping, 0, nil)
-	}
+	s.frame(ping, 0, nil)
 }
 
-// Err returns why the session is over, nil while it is not.
+// Err returns why the session is over, nil while it is not. It is [os.ErrDeadlineExceeded],
+// wrapped, when the peer took nothing or said nothing for too long.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,11 +243,24 @@ func (s *Session) fail(err error) {
 	s.err = err
 	all := s.conns
 	s.conns, s.out, s.waiting = nil, nil, nil
+	s.looking.Stop()
 	close(s.done)
 	s.mu.Unlock()
-	_ = s.carrier.Close()
+	_ = bottom(s.carrier).Close()
 	for _, c := range all {
 		c.over(s.broken("read"))
+	}
+}
+
+// bottom returns the connection below all layers: TLS waits for a frozen peer to take its
+// farewell when it is closed.
+func bottom(c net.Conn) net.Conn {
+	for {
+		w, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return c
+		}
+		c = w.NetConn()
 	}
 }
 
@@ -347,16 +396,24 @@ func (s *Session) took(h head, payload []byte) error {
 			s.frame(pong, 0, nil)
 		}
 	}
-	full := len(s.out) > maxOut
+	err := s.full()
 	s.mu.Unlock()
 	switch {
-	case full:
-		return fmt.Errorf("%w: it asks and does not read the answers", ErrProtocol)
+	case err != nil:
+		return err
 	case c == nil: // closed here, and the peer did not know
 	case h.kind == data:
 		return c.came(payload)
 	case h.kind == closed:
 		c.over(io.EOF)
+	}
+	return nil
+}
+
+// full returns an error when answers pile up. mu is held.
+func (s *Session) full() error {
+	if len(s.out) > maxOut {
+		return fmt.Errorf("%w: it asks and does not read the answers", ErrProtocol)
 	}
 	return nil
 }
@@ -375,12 +432,13 @@ func (s *Session) opened(id uint32) error {
 		return fmt.Errorf("%w: connection %d after %d", ErrProtocol, id, s.last)
 	}
 	s.last = id
-	if len(s.conns) >= MaxConns {
+	if len(s.conns) >= MaxConns || s.held >= maxHeld {
 		s.frame(closed, id, nil)
-		return nil
+		return s.full()
 	}
 	c := newConn(s, id, openerWindow)
 	s.conns[id] = c
+	s.held++
 	s.running.Go(func() { s.accept(c) })
 	return nil
 }

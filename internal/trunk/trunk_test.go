@@ -292,9 +292,9 @@ func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		opener, _ := ends(t, a, b, echo)
-		time.Sleep(time.Minute)
-		if d := opener.Silent(); d != time.Minute {
-			t.Errorf("silent for %v, want a minute", d)
+		time.Sleep(lookEvery - 1)
+		if d := opener.Silent(); d != lookEvery-1 {
+			t.Errorf("silent for %v, want %v", d, lookEvery-1)
 		}
 		opener.Ping()
 		time.Sleep(10 * time.Millisecond)
@@ -303,6 +303,113 @@ func TestSilence(t *testing.T) {
 		}
 		_ = opener.Close()
 		synctest.Wait()
+	})
+}
+
+// Each side ends a carrier on which nothing comes, and none on which the peer only has
+// nothing to say.
+func TestSilentPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		opener, accepter := ends(t, a, b, echo)
+		time.Sleep(time.Hour)
+		if opener.Err() != nil || accepter.Err() != nil {
+			t.Errorf("with a peer that is there: %v, %v", opener.Err(), accepter.Err())
+		}
+		_ = opener.Close()
+		for _, begin := range []func(net.Conn) *Session{
+			func(c net.Conn) *Session { return Open(c, nil) },
+			func(c net.Conn) *Session { return Accept(c, nil, echo) },
+		} {
+			a, b := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, b) }()
+			began := time.Now()
+			s := begin(a)
+			_, _ = b.Write(appendHead(nil, head{open, 1, 0})[:3]) // half a frame
+			if err := s.Wait(); err != errSilent || time.Since(began) > silence+lookEvery {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+		}
+	})
+}
+
+// stuck is a connection below which there is another one, and whose Close takes for ever.
+type stuck struct{ net.Conn }
+
+func (c stuck) NetConn() net.Conn { return c.Conn }
+func (c stuck) Close() error      { select {} }
+
+// The end does not wait for what TLS has to say to a peer that takes nothing.
+func TestEndDoesNotWait(t *testing.T) {
+	a, b := net.Pipe()
+	s := Open(stuck{a}, nil)
+	c := dial(t, s)
+	_ = s.Close()
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, ErrBroken) {
+		t.Error(err)
+	}
+	_ = b.Close()
+}
+
+// Whoever opens connections faster than they can be let go of, or does not read that they
+// are refused, takes a bounded part of this node.
+func TestFloods(t *testing.T) {
+	frame := func(k kind, id uint32) []byte { return appendHead(nil, head{k, id, 0}) }
+	t.Run("open and close", func(t *testing.T) {
+		a, b := net.Pipe()
+		defer b.Close()
+		release := make(chan struct{})
+		s := Accept(a, nil, func(c *Conn) {
+			<-release
+			_ = c.Close()
+		})
+		go func() {
+			var flood []byte
+			for id := range uint32(2 * maxHeld) {
+				flood = append(append(flood, frame(open, id+1)...), frame(closed, id+1)...)
+			}
+			_, _ = b.Write(append(flood, frame(ping, 0)...))
+		}()
+		for r := newReader(nil, b); ; {
+			h, _, err := r.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.kind == pong { // what came before was taken in
+				break
+			}
+		}
+		s.mu.Lock()
+		if s.held != maxHeld {
+			t.Errorf("%d connections are held, want %d", s.held, maxHeld)
+		}
+		s.mu.Unlock()
+		close(release)
+		go func() { _, _ = io.Copy(io.Discard, b) }()
+		_ = s.Close()
+		if s.held != 0 {
+			t.Errorf("%d connections are held at the end", s.held)
+		}
+	})
+	t.Run("open and do not read", func(t *testing.T) {
+		a, b := net.Pipe()
+		defer b.Close()
+		s := Accept(a, nil, func(c *Conn) { <-c.s.done })
+		go func() {
+			for id := uint32(1); ; {
+				var p []byte
+				for range 1000 {
+					p = append(p, frame(open, id)...)
+					id++
+				}
+				if _, err := b.Write(p); err != nil {
+					return
+				}
+			}
+		}()
+		if err := s.Wait(); !errors.Is(err, ErrProtocol) {
+			t.Error(err)
+		}
 	})
 }
 
