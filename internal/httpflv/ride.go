@@ -1,6 +1,8 @@
 package httpflv
 
 import (
+	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,11 +51,12 @@ type rider struct {
 	conn  *trunk.Conn
 	over  chan session.Reason // capacity 1
 
-	rest []byte    // of the last tag, not sent yet
-	took time.Time // when the trunk took something last, or there was nothing
+	rest  []byte    // of the last tag, not sent yet
+	share int       // how much more may go into this write
+	took  time.Time // when the trunk took something last, or there was nothing
 
 	// Safe from any goroutine.
-	marked atomic.Bool // it is among the dirty ones
+	marked atomic.Bool // it is among the dirty ones, or the later ones
 }
 
 func newCoach() *coach { return &coach{riders: make(map[*rider]struct{})} }
@@ -89,6 +92,9 @@ func (c *coach) ride(w *writer, conn *trunk.Conn) session.Reason {
 	case why = <-r.over:
 	case <-w.left:
 		why = session.PeerClosed
+		if errors.Is(c.session.Err(), os.ErrDeadlineExceeded) { // the whole trunk took nothing
+			why = session.Stalled
+		}
 	case why = <-w.kicked:
 	}
 	w.rider.Store(nil)
@@ -131,7 +137,9 @@ func (c *coach) fill() {
 	c.riding.Lock()
 	defer c.riding.Unlock()
 	now := time.Now()
-	c.work, c.later = append(c.work, c.later...), c.later[:0]
+	c.work = append(c.work, c.later...)
+	clear(c.later)
+	c.later = c.later[:0]
 	for _, r := range c.work {
 		r.marked.Store(false) // before looking, or something could be missed
 		if _, ok := c.riders[r]; ok {
@@ -151,13 +159,12 @@ func (c *coach) fill() {
 // serve writes what the node lacks, as far as the trunk takes it.
 func (r *rider) serve(now time.Time) {
 	w := r.w
-	if len(r.over) > 0 || !r.sendRest(now) {
+	if r.share = riderShare; len(r.over) > 0 || !r.sendRest(now) {
 		return
 	}
-	for share := riderShare; ; {
-		if share <= 0 {
-			r.coach.later = append(r.coach.later, r)
-			r.coach.session.Poke()
+	for {
+		if r.share <= 0 {
+			r.wait()
 			return
 		}
 		// Before Peek: what it does not show was not there when this was so.
@@ -179,10 +186,9 @@ func (r *rider) serve(now time.Time) {
 		}
 		w.countSkips()
 		sent := 0
-		for sent < n && share > 0 && len(r.rest) == 0 {
+		for sent < n && r.share > 0 && len(r.rest) == 0 {
 			if t := &tags[sent]; !isLink(t) {
 				r.putTag(t)
-				share -= len(t.Wire)
 			}
 			sent++
 		}
@@ -190,29 +196,40 @@ func (r *rider) serve(now time.Time) {
 		w.sess.Tags.Add(uint64(sent))
 		clear(tags[:n])
 		w.play.node.sentAt, r.took = now, now
-		if len(r.rest) > 0 {
+		if !r.sendRest(now) {
 			return
 		}
 	}
 }
 
-// sendRest sends what is left of the last tag and reports whether nothing is.
-func (r *rider) sendRest(now time.Time) bool {
-	if len(r.rest) == 0 {
-		return true
+// wait has the rider served with the next write, behind those that are marked already.
+func (r *rider) wait() {
+	if !r.marked.Swap(true) {
+		r.coach.later = append(r.coach.later, r)
 	}
-	n := r.conn.TryWrite(r.rest)
-	r.count(n)
-	if r.rest = r.rest[n:]; n > 0 {
-		r.took = now
-	}
-	if len(r.rest) == 0 {
-		r.rest = nil
-	}
-	return r.rest == nil
+	r.coach.session.Poke()
 }
 
-// putTag sends a tag in the node's framing. What the trunk does not take is kept.
+// sendRest sends what is left of the last tag, as far as the share goes, and reports
+// whether nothing is.
+func (r *rider) sendRest(now time.Time) bool {
+	for len(r.rest) > 0 {
+		if r.share <= 0 {
+			r.wait()
+			return false
+		}
+		n := r.send(r.rest[:min(len(r.rest), r.share)])
+		if n == 0 {
+			return false
+		}
+		r.rest, r.took = r.rest[n:], now
+	}
+	r.rest = nil
+	return true
+}
+
+// putTag sends a tag in the node's framing. What the trunk does not take is kept, and so
+// is all of one that is more than a share.
 func (r *rider) putTag(t *flv.Tag) {
 	w := r.w
 	head, body, end := w.play.framing.appendTagHead(w.head[:0], t, false), t.Wire[flv.HeaderSize:], crlfBytes
@@ -220,9 +237,8 @@ func (r *rider) putTag(t *flv.Tag) {
 		end = nil
 	}
 	n := 0
-	if len(r.rest) == 0 {
-		n = r.conn.TryWrite(head, body, end)
-		r.count(n)
+	if len(r.rest) == 0 && len(t.Wire) <= riderShare {
+		n = r.send(head, body, end)
 	}
 	for _, p := range [...][]byte{head, body, end} {
 		k := min(n, len(p))
@@ -231,9 +247,13 @@ func (r *rider) putTag(t *flv.Tag) {
 	}
 }
 
-func (r *rider) count(n int) {
+// send sends what the trunk takes of pieces, and returns how much that is.
+func (r *rider) send(pieces ...[]byte) int {
+	n := r.conn.TryWrite(pieces...)
+	r.share -= n
 	r.w.server.fan.relayed.Add(uint64(n))
 	r.w.sess.Bytes.Add(uint64(n))
+	return n
 }
 
 // stalled ends a rider that has taken nothing for the stall time.

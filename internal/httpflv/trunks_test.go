@@ -261,10 +261,8 @@ func TestTrunkIsolates(t *testing.T) {
 	idle, busy := n.pull("live/slow"), n.pull("live/quick")
 	wantNumbers(t, idle, 0, 1)
 	wantNumbers(t, busy, 0, 1)
-	for range 100 { // far more than a window
-		slow.frame(true, 100_000)
-	}
 	for i := range 300 {
+		slow.frame(true, 100_000) // in the end far more than a window
 		quick.frame(i%30 == 0, 20_000)
 		wantNumbers(t, busy, i+1, i+2)
 	}
@@ -306,6 +304,55 @@ func TestTrunkEnds(t *testing.T) {
 	n.wantEnded(session.Draining, 1)
 }
 
+// anyRider returns one of the streams on the trunks to n.
+func (n *node) anyRider() (r *rider) {
+	n.server.mu.Lock()
+	defer n.server.mu.Unlock()
+	for _, b := range n.server.coaches {
+		b.riding.Lock()
+		for r = range b.riders {
+		}
+		b.riding.Unlock()
+	}
+	return r
+}
+
+// When the node below takes nothing that goes over a trunk, all streams on it end for that.
+func TestTrunkStalls(t *testing.T) {
+	n := start(t, quickly(), auth.DefaultConfig())
+	n.publish("live/a").frame(true, 100)
+	n.withTrunks(8)
+	n.known()
+	wantNumbers(t, n.pull("live/a"), 0, 1)
+	wantNumbers(t, n.pull("live/a"), 0, 1)
+	_ = n.anyRider().conn.Carrier().SetDeadline(time.Unix(1, 0))
+	n.wantEnded(session.Stalled, 2)
+}
+
+// A picture that is far bigger than others goes out in pieces, between which there is room
+// for what other streams have.
+func TestRiderShares(t *testing.T) {
+	n := start(t, quickly(), auth.DefaultConfig())
+	s := n.publish("live/a")
+	s.frame(true, 100)
+	n.withTrunks(8)
+	n.known()
+	c := n.pull("live/a")
+	wantNumbers(t, c, 0, 1)
+	r := n.anyRider()
+	r.coach.riding.Lock()
+	before := r.w.sess.Bytes.Load()
+	s.frame(true, 1<<19)
+	r.serve(time.Now())
+	sent := r.w.sess.Bytes.Load() - before
+	r.coach.riding.Unlock()
+	if sent == 0 || sent > riderShare {
+		t.Errorf("%d bytes went into one write, want %d at most", sent, riderShare)
+	}
+	s.frame(false, 100)
+	wantNumbers(t, c, 1, 3)
+}
+
 // Trunks that nobody uses are closed, and one that is silent is asked for a sign of life
 // before it is used.
 func TestTrunksAreSwept(t *testing.T) {
@@ -317,6 +364,7 @@ func TestTrunksAreSwept(t *testing.T) {
 	wantNumbers(t, c, 0, 1)
 	h := n.trunks.hosts["http://"+n.addr]
 	x := h.trunks[0]
+	_ = c.Close() // it would tell that its stream is silent
 	eventually(t, "the trunk is silent", func() bool { return x.Silent() > trunkQuiet/4 })
 	x.Ping()
 	eventually(t, "the trunk is heard", func() bool { return x.Silent() < trunkQuiet/4 })
@@ -373,15 +421,7 @@ func TestRiderAllocs(t *testing.T) {
 			}
 		}
 	}()
-	var r *rider
-	n.server.mu.Lock()
-	for _, b := range n.server.coaches {
-		b.riding.Lock()
-		for r = range b.riders {
-		}
-		b.riding.Unlock()
-	}
-	n.server.mu.Unlock()
+	r := n.anyRider()
 	now := time.Now()
 	payload := picture(false, 1000, 1)
 	pub := s.p
