@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
@@ -86,7 +84,7 @@ func check(l config.Loaded[config.Node]) error {
 	if _, err := cfg.TLS.Load(); err != nil {
 		return err
 	}
-	if _, err := upstreamTLS(cfg.Upstream.CAFile); err != nil {
+	if _, err := run.Roots(cfg.Upstream.CAFile); err != nil {
 		return fmt.Errorf("upstream.ca_file: %w", err)
 	}
 	_, err := auth.NewGate(cfg.Auth)
@@ -150,7 +148,7 @@ func (n *node) buildOrigin() error {
 		id = "node-" + strings.ToLower(rand.Text()[:10])
 	}
 	n.self = httpflv.Identity{ID: id, Cluster: cluster, Refused: n.closedEarly}
-	roots, err := upstreamTLS(n.cfg.Upstream.CAFile)
+	roots, err := run.Roots(n.cfg.Upstream.CAFile)
 	if err != nil {
 		return fmt.Errorf("upstream.ca_file: %w", err)
 	}
@@ -169,23 +167,6 @@ func (n *node) buildOrigin() error {
 	n.hub.SetSource(n.origin)
 	n.parts.Add("upstream", stageUpstream, n.origin.Run)
 	return nil
-}
-
-// upstreamTLS verifies servers with the certificates of a file; nil is those of the
-// system.
-func upstreamTLS(file string) (*tls.Config, error) {
-	if file == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", file)
-	}
-	return &tls.Config{RootCAs: roots}, nil
 }
 
 // setMemory tells the garbage collector what the node wants of it: limit, or

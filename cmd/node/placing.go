@@ -13,6 +13,7 @@ import (
 	"millrace/internal/frontend"
 	"millrace/internal/httpflv"
 	"millrace/internal/quality"
+	"millrace/internal/run"
 	"millrace/internal/sched"
 	"millrace/internal/stream"
 )
@@ -48,7 +49,7 @@ func (n *node) buildPlacing() error {
 	if len(cfg.From) == 0 {
 		return nil
 	}
-	roots, err := upstreamTLS(n.cfg.Upstream.CAFile)
+	roots, err := run.Roots(n.cfg.Upstream.CAFile)
 	if err != nil {
 		return fmt.Errorf("upstream.ca_file: %w", err)
 	}

@@ -76,7 +76,7 @@ func (n *node) buildRouting() error {
 	if len(cfg.Servers) == 0 {
 		return nil
 	}
-	roots, err := upstreamTLS(n.cfg.Upstream.CAFile)
+	roots, err := run.Roots(n.cfg.Upstream.CAFile)
 	if err != nil {
 		return fmt.Errorf("upstream.ca_file: %w", err)
 	}

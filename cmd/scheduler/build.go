@@ -71,7 +71,11 @@ func check(l config.Loaded[config.Scheduler]) error {
 
 // checkKeys is check for all but the files of nodes and domains.
 func checkKeys(l config.Loaded[config.Scheduler]) error {
-	return config.CheckKeys(l.Config.TLS, l.Config.Cluster)
+	_, err := run.Roots(l.Config.CAFile)
+	if err != nil {
+		err = fmt.Errorf("ca_file: %w", err)
+	}
+	return errors.Join(err, config.CheckKeys(l.Config.TLS, l.Config.Cluster))
 }
 
 // firstBundle reads the files as the scheduler would.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"millrace/internal/config"
 	"millrace/internal/control"
 	"millrace/internal/probe"
+	"millrace/internal/run"
 	"millrace/internal/sched"
 )
 
@@ -16,12 +18,16 @@ import (
 // puts them together. The first view is there when it returns, though nobody has looked
 // at an edge yet; but for a scheduler that has nothing from its routers so far.
 func (s *scheduler) buildKnowledge() error {
-	source, err := s.buildSource()
+	roots, err := run.Roots(s.cfg.CAFile)
+	if err != nil {
+		return fmt.Errorf("ca_file: %w", err)
+	}
+	source, err := s.buildSource(roots)
 	if err != nil {
 		return err
 	}
 	observe := func(o []sched.Observation) { s.keeper.Observe(o) }
-	if s.probes, err = probe.New(s.cfg.Probe, s.id, s.cluster, nil, nil, observe, s.log); err != nil {
+	if s.probes, err = probe.New(s.cfg.Probe, s.id, s.cluster, nil, roots.Clone(), observe, s.log); err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
 	listeners := []control.Listener{probed{s.probes}}
@@ -42,7 +48,7 @@ func (s *scheduler) buildKnowledge() error {
 	if peers.Servers = observers(s.cfg); len(peers.Servers) == 0 {
 		return nil
 	}
-	if s.peers, err = control.NewPeers(peers, s.id, s.cluster, nil, nil, observe, s.log); err != nil {
+	if s.peers, err = control.NewPeers(peers, s.id, s.cluster, nil, roots.Clone(), observe, s.log); err != nil {
 		return fmt.Errorf("peers: %w", err)
 	}
 	s.parts.Add("peers", stageKnowledge, s.peers.Run)
@@ -65,9 +71,9 @@ func (s *scheduler) setRouters(cfg config.Scheduler) error {
 
 // buildSource makes what nodes and domains come from, and decides by what it has at
 // once: the files, or what was kept of a router.
-func (s *scheduler) buildSource() (control.Source, error) {
+func (s *scheduler) buildSource(roots *tls.Config) (control.Source, error) {
 	if len(s.cfg.Router.Servers) > 0 {
-		return s.buildFollower()
+		return s.buildFollower(roots)
 	}
 	var err error
 	if s.files, err = control.NewFiles(s.cfg.Files, s.id, s.log); err != nil {
@@ -81,9 +87,9 @@ func (s *scheduler) buildSource() (control.Source, error) {
 }
 
 // buildFollower is buildSource for a scheduler that has routers. No router is asked yet.
-func (s *scheduler) buildFollower() (control.Source, error) {
+func (s *scheduler) buildFollower(roots *tls.Config) (control.Source, error) {
 	var err error
-	if s.follower, err = control.NewFollower(s.cfg.Router.Follow(), s.id, s.cluster, nil, nil, s.log); err != nil {
+	if s.follower, err = control.NewFollower(s.cfg.Router.Follow(), s.id, s.cluster, nil, roots.Clone(), s.log); err != nil {
 		return nil, fmt.Errorf("router: %w", err)
 	}
 	over, end := context.WithCancel(context.Background())

@@ -18,6 +18,9 @@ type Scheduler struct {
 	// ID is the name of this scheduler in logs and explanations. Empty makes one up at
 	// each start.
 	ID string
+	// CAFile has the certificates, in PEM, that routers, other schedulers and edges are
+	// verified with where they are asked over https. Empty is those of the system.
+	CAFile string
 
 	Address SchedulerAddress
 	TLS     TLS
@@ -77,7 +80,7 @@ func (s Scheduler) Validate() error { return join(s.problems()) }
 // restart are the sections and keys that a reload leaves as they are.
 func (s Scheduler) restart() []string {
 	out := []string{
-		"id", "address", "tls", "log.format", "files", "router.state_file", "router.wait", "dns.workers", "dns.rate_table", "http.read_timeout", "http.idle_timeout",
+		"id", "ca_file", "address", "tls", "log.format", "files", "router.state_file", "router.wait", "dns.workers", "dns.rate_table", "http.read_timeout", "http.idle_timeout",
 		"probe", "peers", "control",
 	}
 	return append(out, noServers(s.Router.Servers)...)
