@@ -288,3 +288,23 @@ func TestClockName(t *testing.T) {
 	f.pub.SetClock("theirs", "again ours")
 	clock("again ours") // it goes on behind the publish before
 }
+
+// Who comes back from another node begins behind a hole that has changed the clock: what
+// it has of the time before fits to what stands there, but not to what follows.
+func TestBackBehindAHole(t *testing.T) {
+	for name, want := range map[string]int64{"theirs": 80, "": 0} {
+		f := newFeed(t, nil)
+		if name != "" { // else it is published here: all there is goes on
+			f.pub.SetClock(name, "ours")
+		}
+		f.key(0)
+		f.key(40)
+		f.key(20_000) // given out as 80
+		f.inter(20_040)
+		c := f.stream().NewCursor(CursorOptions{KeepClock: true, Back: time.Minute})
+		var tags [8]flv.Tag
+		if n := c.Peek(tags[:]); n == 0 || tags[0].DTS != want {
+			t.Errorf("on a clock called %q it begins at %d ms, want %d", name, tags[0].DTS, want)
+		}
+	}
+}

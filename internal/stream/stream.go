@@ -72,7 +72,7 @@ type Stream struct {
 	state   atomic.Uint32
 	start   atomic.Pointer[StartPoint] // newest of the current publish
 	ends    atomic.Uint64              // how often the grace time ended
-	since   atomic.Uint64              // the first sequence number since then, or of the newest publish
+	since   atomic.Uint64              // the first sequence number since then, or of the newest publish or clock
 	waiters atomic.Pointer[[]Waiter]
 	rate    atomic.Int64 // bytes/s
 	limits  atomic.Pointer[Config]
@@ -414,8 +414,10 @@ func (s *Stream) publish(now time.Time, p *Publisher, t flv.Tag) error {
 	if repaired != session.None {
 		s.stats.drops[repaired]++
 	}
-	if repaired == session.ClockJump {
-		s.clockID.Store(nil) // it is another clock now, that has no name
+	if repaired == session.ClockJump && s.clockID.Swap(nil) != nil {
+		// It is another clock now, that has no name. Who was elsewhere on the old one would
+		// take what comes behind the hole for what it has, if it began before the hole.
+		s.since.Store(s.log.next.Load())
 	}
 	s.frame.Store(s.clock.step())
 	t.DTS = dts
