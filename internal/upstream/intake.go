@@ -130,7 +130,7 @@ func (x *Session) tookLink(now time.Time, f *feed, l httpflv.Link) error {
 	}
 	changed := !f.linked || f.link.State != l.State || f.link.Epoch != l.Epoch
 	other := f.linked && f.link.Epoch != l.Epoch
-	f.link, f.linked = l, true
+	f.tell(l)
 	f.heard.now(now)
 	f.health.Link(now, time.UnixMilli(l.Sent), l.Idle)
 	f.hop.came(now, time.UnixMilli(l.Sent))

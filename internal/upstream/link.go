@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/failover"
+	"millrace/internal/httpflv"
 )
 
 // LinkFigures is what the pulls from one upstream have shown since the figures were
@@ -174,6 +175,15 @@ func (f *feed) tally(current bool) {
 			}
 		}
 	})
+}
+
+// tell takes in what the upstream says of itself. What a trunk carried before this stream
+// was on it is no news. mu of the session is held.
+func (f *feed) tell(l httpflv.Link) {
+	if f.onTrunk && !f.linked {
+		f.counted.out, f.counted.again = l.Out, l.Again
+	}
+	f.link, f.linked = l, true
 }
 
 // counted is what of a feed is in the figures already.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/faultnet"
+	"millrace/internal/httpflv"
 )
 
 // figures returns what is told of one upstream that meets cond.
@@ -112,5 +113,18 @@ func TestLinkTally(t *testing.T) {
 	}
 	if n := len(l.take(now)); n != maxLinkURLs {
 		t.Errorf("%d upstreams are kept", n)
+	}
+}
+
+// What a trunk has carried before a stream is on it is not told again with each stream; a
+// connection of a stream's own counts from its beginning.
+func TestTrunkTellsNoHistory(t *testing.T) {
+	for onTrunk, want := range map[bool]counted{true: {out: 1000, again: 100}, false: {}} {
+		f := &feed{onTrunk: onTrunk}
+		f.tell(httpflv.Link{Out: 1000, Again: 100})
+		f.tell(httpflv.Link{Out: 1500, Again: 100})
+		if f.counted != want || f.link.Out != 1500 || !f.linked {
+			t.Errorf("on a trunk %v: %+v is counted, want %+v", onTrunk, f.counted, want)
+		}
 	}
 }
