@@ -118,7 +118,8 @@ func single(values func(string) [][]byte, field string) (string, error) {
 	case 0:
 		return "", nil
 	case 1:
-		return string(bytes.TrimSpace(all[0])), nil
+		// No other blanks: a field that seems to be there must be read as that.
+		return string(bytes.Trim(all[0], " \t")), nil
 	}
 	return "", badMarks("%s stands there more than once", field)
 }
