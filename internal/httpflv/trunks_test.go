@@ -200,7 +200,7 @@ func TestTrunkIsForNodes(t *testing.T) {
 		}
 	}
 	f("a player", get11("/live/a.flv"), "HTTP/1.1 403")
-	f("a player with a blank purpose", "GET /live/a.flv HTTP/1.1\r\nHost: x\r\nMillrace-Purpose: \u00a0\r\n\r\n", "HTTP/1.1 400")
+	f("a player with a blank purpose", "GET /live/a.flv HTTP/1.1\r\nHost: x\r\nMillrace-Purpose: \u00a0\r\n\r\n", "HTTP/1.1 403")
 	f("a page", get11("/watch/live/a"), "HTTP/1.1 403")
 	f("a trunk on a trunk", "GET "+trunkPath+" HTTP/1.1\r\nHost: x\r\nUpgrade: "+trunkProto+"\r\nVia: 1.1 x (millrace)\r\nMillrace-Purpose: trunk\r\n\r\n", "HTTP/1.1 400")
 	f("no HTTP", "\x00\x01\r\n\r\n", "HTTP/1.1 400")
