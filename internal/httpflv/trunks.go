@@ -299,8 +299,12 @@ func (t *Trunks) Sweep() {
 		}
 		clear(h.trunks[len(kept):])
 		h.trunks = kept
-		if needed && len(kept) == 0 {
+		switch {
+		case len(kept) > 0 || h.dialing != nil:
+		case needed:
 			t.begin(h, key)
+		case len(t.hosts) >= maxTrunkHosts: // the next stream from there tells it again
+			delete(t.hosts, key)
 		}
 	}
 }

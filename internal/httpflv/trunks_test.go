@@ -476,3 +476,19 @@ func TestTrunksAreKept(t *testing.T) {
 		t.Errorf("%+v, want one stream on one trunk", st)
 	}
 }
+
+// Upstreams that are gone leave room for others.
+func TestTrunkHostsAreForgotten(t *testing.T) {
+	x := NewTrunks(TrunkConfig{Streams: func() int { return 8 }})
+	for i := range maxTrunkHosts + 1 {
+		x.learn(&url.URL{Scheme: "http", Host: fmt.Sprintf("edge-%d", i)})
+	}
+	if len(x.hosts) != maxTrunkHosts {
+		t.Errorf("%d hosts are known, want %d", len(x.hosts), maxTrunkHosts)
+	}
+	x.Sweep()
+	u := url.URL{Scheme: "http", Host: "edge-new"}
+	if x.learn(&u); x.hosts[hostKey(&u)] == nil {
+		t.Error("there is no room for a new host")
+	}
+}
