@@ -266,8 +266,10 @@ func bottom(c net.Conn) net.Conn {
 
 // broken returns the error of a connection whose session is over.
 func (s *Session) broken(op string) error {
-	return &net.OpError{Op: op, Net: "trunk", Source: s.carrier.LocalAddr(), Addr: s.carrier.RemoteAddr(),
-		Err: fmt.Errorf("%w: %w", ErrBroken, s.err)}
+	return &net.OpError{
+		Op: op, Net: "trunk", Source: s.carrier.LocalAddr(), Addr: s.carrier.RemoteAddr(),
+		Err: fmt.Errorf("%w: %w", ErrBroken, s.err),
+	}
 }
 
 // remove forgets a connection that is closed on one side. mu is held.
