@@ -101,7 +101,7 @@ func (c *clock) stamp(tag flv.Tag) (int64, session.Reason) {
 
 	reason := session.None
 	switch {
-	case t.begun && t.fits(raw+t.offset):
+	case t.begun && t.fits(raw+t.offset) && !c.joinsOther(t, raw):
 	case c.followsOther(t, raw):
 		t.offset = c.offset
 	case !c.begun:
@@ -148,6 +148,17 @@ func (c *clock) followsOther(t *track, raw int64) bool {
 	}
 	out := raw + c.offset
 	return t.fits(out) && out >= o.out-maxStepAhead && out <= o.out+maxStepAhead
+}
+
+// joinsOther reports whether the other track has jumped, and this one is behind the same
+// jump although it would be none for it alone: a hole of about maxStepAhead. A tag from
+// before the jump is nearer to the other track as it is.
+func (c *clock) joinsOther(t *track, raw int64) bool {
+	if t.offset == c.offset || !c.followsOther(t, raw) {
+		return false
+	}
+	at := c.other(t).out
+	return max(raw+c.offset-at, at-raw-c.offset) < max(raw+t.offset-at, at-raw-t.offset)
 }
 
 // step is how far the clock moves over a gap.

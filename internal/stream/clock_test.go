@@ -63,6 +63,15 @@ func TestClockWithinAPublish(t *testing.T) {
 		"an hour ahead": {
 			{v, 0, 0, ok}, {v, 40, 40, ok}, {v, 3_600_000, 80, jump}, {v, 3_600_040, 120, ok},
 		},
+		"a hole that is a jump for one track only": {
+			{v, 0, 0, ok},
+			{a, 20, 20, ok},
+			{v, 10_030, 53, jump},
+			{a, 30, 30, ok},
+			{a, 10_015, 38, ok},
+			{v, 10_070, 93, ok},
+			{a, 10_060, 83, ok},
+		},
 		"script data without a time": {
 			{flv.Script, 0, 0, ok}, {v, 5000, 5000, ok}, {flv.Script, 0, 5000, ok}, {v, 5040, 5040, ok},
 		},
