@@ -38,7 +38,7 @@ var may = map[string][]string{
 	"ring":     {"stream"},
 	"geo":      {},
 	"sched":    {"geo", "stream"},
-	"plan":     {"sched", "stream"},
+	"plan":     {"ring", "sched", "stream"},
 	"watch":    {},
 	"document": {},
 	"upstream": {"trunk", "flv", "session", "stream", "auth", "failover", "ring", "rtmp", "httpflv"},

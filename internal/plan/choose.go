@@ -98,15 +98,16 @@ func (q *question) pickBetween(domain int32, crowded bool) int {
 		r++
 	}
 	// Which of those that are alike is a matter of the stream, the same for all who ask.
-	best, draw := -1, uint64(0)
+	best, owns, draw := -1, false, uint64(0)
 	hash := q.streamHash()
 	for i := 1; i < q.n; i++ {
 		w := &q.ways[i]
 		if w.rank != r || !q.open(w, domain, crowded) || w.cost > cheapest[r]+alike {
 			continue
 		}
-		if d := mix(hash ^ q.v.hashes[w.over]); best < 0 || d > draw {
-			best, draw = i, d
+		o, d := q.owner(w.over) == none, mix(hash^q.v.hashes[w.over])
+		if best < 0 || o && !owns || o == owns && d > draw {
+			best, owns, draw = i, o, d
 		}
 	}
 	return best
@@ -140,7 +141,14 @@ func (q *question) add(a *PathAnswer, at int, why Reason) {
 			c.Hops = q.hops(c.Hops, up)
 		} else {
 			c.Parts.Behind = q.behind(w.over)
-			c.Hops = append(c.Hops, q.at.Source)
+			up := q.at.Source
+			if o := q.owner(w.over); o != none {
+				c.Hops = append(c.Hops, v.nodes[o].ID)
+				if from, carries := q.at.Carriers[v.nodes[o].ID]; carries {
+					up = from
+				}
+			}
+			c.Hops = q.hops(c.Hops, up)
 		}
 	}
 	c.Cost = Cost(c.Parts)

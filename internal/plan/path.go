@@ -5,6 +5,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"millrace/internal/ring"
 	"millrace/internal/stream"
 )
 
@@ -34,8 +35,10 @@ const maxChoices = 3
 // maxHops bounds a way to the source; a node refuses a pull with more.
 const maxHops = 6
 
-// alike is how many ms apart nodes between count as equal. Streams are spread over those by
-// their names, so that all who ask in one place agree on a node before it carries the stream.
+// alike is how many ms apart nodes between count as equal. Of those the ones come first that
+// bring the stream into their datacenter: all others of it pull it from them. Else streams
+// are spread over them by their names, so that all who ask in one place agree on a node
+// before it carries the stream.
 const alike = 3
 
 // Path answers like [View.Path], from scratch. It is for tests and single questions.
@@ -92,7 +95,14 @@ type question struct {
 	source int32 // none: not known, or not alive
 	ways   [2*nearest + 1]way
 	n      int
+	// The rings that were looked at last, and who owns the stream in them.
+	rings  [ringsKept]*ring.Member
+	owners [ringsKept]int32
+	ringAt int
 }
+
+// ringsKept is more than the datacenters that the nearest nodes are in, as a rule.
+const ringsKept = 4
 
 // way is a way to the source: straight, if over is the source, or over a node between.
 type way struct {
@@ -175,7 +185,7 @@ func (q *question) over(m int32) way {
 		w.closed = Banned
 	case !v.meets(q.node, m) || !carries && !v.meets(m, q.source):
 		w.closed = OtherISP
-	case !q.before(m), !carries && q.straightens():
+	case !q.before(m), !carries && (q.straightens() || q.circles(m)):
 		w.closed = Loop
 	case q.elsewhere(m, carries):
 		w.closed = Pinned
@@ -253,8 +263,67 @@ func (q *question) first(m int32) Breakdown {
 	return b
 }
 
-// behind is what it costs m to begin to pull from the source.
+// owner returns who brings the stream into the datacenter of m, where that is neither m nor
+// the node that asks: m pulls it from there. It is none where m brings it in.
+func (q *question) owner(m int32) int32 {
+	members := q.v.rings[m]
+	if len(members) < 2 {
+		return none
+	}
+	at := -1
+	for i, r := range q.rings {
+		if r == &members[0] {
+			at = i
+		}
+	}
+	if at < 0 {
+		at = q.ringAt % ringsKept
+		q.ringAt++
+		id, _ := ring.Owners(q.stream, members)
+		o, ok := q.v.ids[id]
+		if !ok {
+			o = none
+		}
+		q.rings[at], q.owners[at] = &members[0], o
+	}
+	if o := q.owners[at]; o != m && o != q.node && o != q.source {
+		return o
+	}
+	return none
+}
+
+// behind is what it costs m to begin to pull from the source, over the owner in its
+// datacenter if that is another.
 func (q *question) behind(m int32) float64 {
+	o := q.owner(m)
+	if o == none {
+		return q.fromSource(m)
+	}
+	b := q.v.parts(o, m)
+	if up, carries := q.at.Carriers[q.v.nodes[o].ID]; carries {
+		paid, _ := q.chain(o, up)
+		return b.quality() + paid
+	}
+	return b.quality() + q.fromSource(o)
+}
+
+// circles reports whether m, which does not carry the stream, might get it over the node
+// that asks, by way of the owner in its datacenter.
+func (q *question) circles(m int32) bool {
+	o := q.owner(m)
+	if o == none {
+		return false
+	}
+	if up, carries := q.at.Carriers[q.v.nodes[o].ID]; carries {
+		_, ok := q.chain(o, up)
+		return !ok
+	}
+	// One with an ISP of the source goes straight, and edges stand between nobody.
+	return q.v.nodes[q.node].tier != tierEdge && !q.v.meets(o, q.source)
+}
+
+// fromSource is what it costs m to begin to pull straight from the source.
+func (q *question) fromSource(m int32) float64 {
 	s := &q.v.nodes[q.source]
 	b := q.v.parts(q.source, m)
 	if s.capacity > 0 {

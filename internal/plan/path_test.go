@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,5 +179,34 @@ func TestPathChoices(t *testing.T) {
 		if d := c.Cost - Cost(c.Parts); d > 1e-9 || d < -1e-9 {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// TestPathOwner wants the node between that brings the stream into its datacenter, for the
+// others there would pull from it; whatever the stream is called.
+func TestPathOwner(t *testing.T) {
+	n := &Network{Regions: paths().Regions}
+	for _, id := range []string{"relay-1", "relay-2", "relay-3"} {
+		n.Nodes = append(n.Nodes, Node{ID: id, Role: Relay, Datacenter: "hub", Region: "north", ISPs: []string{"*"}, Capacity: 1e9, Alive: true})
+	}
+	n.Nodes = append(n.Nodes,
+		Node{ID: "center", Role: Center, Datacenter: "core", Region: "north", ISPs: []string{"tel"}, Capacity: 1e9, Alive: true},
+		Node{ID: "edge", Role: Edge, Datacenter: "city", Region: "south", ISPs: []string{"uni"}, Capacity: 1e9, Alive: true})
+	s := &Stream{Source: "center", Bitrate: 250_000, Carriers: map[string]string{"center": ""}}
+	owned := map[string]bool{}
+	for i := range 40 {
+		name := stream.Name(fmt.Sprintf("live/s%d", i))
+		n.Streams = StreamMap{name: s}
+		v := NewView(start, n, Make(start, n, nil, config()), config())
+		owner := v.ownerOf("relay-1", name)
+		owned[owner] = true
+		var a PathAnswer
+		v.Path("edge", name, &a)
+		if len(a.Choices) == 0 || !slices.Equal(a.Choices[0].Hops, []string{owner, "center"}) {
+			t.Errorf("%s: %+v, and its owner is %s", name, a.Choices, owner)
+		}
+	}
+	if len(owned) != 3 {
+		t.Errorf("owners are %v", owned)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"millrace/internal/ring"
+	"millrace/internal/stream"
 )
 
 // TestPlanProperties holds what must be true of the plan of any network.
@@ -221,16 +224,33 @@ func TestPathProperties(t *testing.T) {
 			s.Carriers[m.ID] = a.Choices[0].Upstream
 			if up := a.Choices[0].Upstream; up != s.Source && s.Carriers[up] == "" && a.Reason != Pinned {
 				// The node between asks as well, by what was known when the first one asked.
-				if a.Choices[0].Hops[1] != s.Source {
-					t.Fatalf("%s begins to pull over %v", up, a.Choices[0].Hops)
+				// It goes to the owner in its datacenter first, and that asks.
+				from := s.Source
+				if o := v.ownerOf(up, name); o != up && o != m.ID && o != s.Source {
+					from = o
+					if s.Carriers[o] == "" {
+						s.Carriers[o] = s.Source
+					}
 				}
-				s.Carriers[up] = s.Source
+				if a.Choices[0].Hops[1] != from {
+					t.Fatalf("%s begins to pull over %v, and not from %s", up, a.Choices[0].Hops, from)
+				}
+				s.Carriers[up] = from
 			}
 			if err := follow(s, m.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
+}
+
+// ownerOf returns who brings a stream into the datacenter of a node.
+func (v *View) ownerOf(node string, s stream.Name) string {
+	if r := v.rings[v.ids[node]]; len(r) > 1 {
+		owner, _ := ring.Owners(s, r)
+		return owner
+	}
+	return node
 }
 
 // TestStalePathsMakeNoRing lets all nodes ask with the same old knowledge at once, many

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"millrace/internal/ring"
 )
 
 // View answers where to pull streams from, as of one time. It is not changed after
@@ -13,8 +15,9 @@ type View struct {
 	*world
 	plan   *Plan
 	at     time.Time
-	near   [][]int32 // relays and centers by promised delay to a cell, the nearest first
-	hashes []uint64  // of ids
+	near   [][]int32       // relays and centers by promised delay to a cell, the nearest first
+	hashes []uint64        // of ids
+	rings  [][]ring.Member // by node, those that share streams with it; shared by datacenter
 }
 
 // nearest is how many relays and centers are looked at around who asks, and around the
@@ -32,7 +35,30 @@ func NewView(now time.Time, n *Network, p *Plan, cfg *Config) *View {
 		v.hashes[i] = xxhash.Sum64String(v.nodes[i].ID)
 	}
 	v.sortNear()
+	v.sortRings()
 	return v
+}
+
+// sortRings makes rings of the members of the plan that are alive.
+func (v *View) sortRings() {
+	v.rings = make([][]ring.Member, len(v.nodes))
+	made := make(map[*Peer][]ring.Member)
+	for id, peers := range v.plan.Members {
+		i, ok := v.ids[id]
+		if !ok || len(peers) == 0 {
+			continue
+		}
+		r, ok := made[&peers[0]]
+		if !ok {
+			for _, p := range peers {
+				if k, ok := v.ids[p.ID]; ok && v.nodes[k].Alive {
+					r = append(r, ring.Member{ID: p.ID, Weight: p.Weight})
+				}
+			}
+			made[&peers[0]] = r
+		}
+		v.rings[i] = r
+	}
 }
 
 // sortNear finds the nearest relays and centers of each cell, by way of their cells.
