@@ -66,7 +66,7 @@ func (n *node) announce() {
 		n.log.Warn("routers and other nodes are believed whatever they say: without cluster.keys nothing is signed; set the key that all share")
 	}
 	n.tellSpread(n.cfg)
-	if n.gate.Open() {
+	if n.gate.Open() && (n.cfg.Address.RTMP != "" || n.cfg.Address.RTMPS != "") {
 		n.log.Warn("anyone may publish: no keys are configured; set auth.publish_keys or auth.publish_secrets before this node faces the internet")
 	}
 }

@@ -39,7 +39,7 @@ func (c *Cluster) startProcess(id, program, logs string, args []string) error {
 func (t Topology) args(n Node, at Ports, link func(p Pair, scheme string) string, scheduler string, routers []string) []string {
 	out := []string{
 		"--id", n.ID, "--role", n.Role, "--rtmp", at.RTMP, "--http", at.HTTP, "--admin", at.Admin,
-		"--log-format", "text", "--set", "drain.deadline=1s",
+		"--log-format", "text", "--set", "drain.deadline=1s", "--set", "httpflv.drain_spread=0s",
 	}
 	if at.Internal != "" {
 		out = append(out, "--internal", at.Internal)

@@ -84,7 +84,7 @@ func TestArgs(t *testing.T) {
 	link := func(p Pair, scheme string) string { return p.String() + "/" + scheme }
 	at := Ports{HTTP: "h:1", RTMP: "r:2", Admin: "a:3", Internal: "i:4"}
 	got := strings.Join(top.args(top.Nodes[1], at, link, "", nil), " ")
-	want := "--id e --role edge --rtmp r:2 --http h:1 --admin a:3 --log-format text --set drain.deadline=1s --internal i:4" +
+	want := "--id e --role edge --rtmp r:2 --http h:1 --admin a:3 --log-format text --set drain.deadline=1s --set httpflv.drain_spread=0s --internal i:4" +
 		" --datacenter dc --upstream http://e>c/http --upstream https://cdn" +
 		" --peer f=http://e>f/http --center rtmp://e>c/rtmp --set auth.x=y --set stream.grace=1s"
 	if got != want {

@@ -161,7 +161,7 @@ function Save({doc, text, close, done}: {doc: Document; text: string; close: () 
     >
       <DiffView lines={lines} />
       <label class="field">
-        <span>Why (it stands in the history)</span>
+        <span>Why (required; it stands in the history)</span>
         <input class="input" data-first value={comment} maxLength={400} autocomplete="off" onInput={(e) => setComment(e.currentTarget.value)} onKeyDown={(e) => e.key === "Enter" && comment.trim() && !busy && void save()} />
       </label>
       {refused !== undefined && <Failed error={refused} />}

@@ -92,7 +92,7 @@ function Back({path, to, newest, close, done}: {path: string; to: Document; newe
     >
       <Between path={path} from={newest} to={to.version} />
       <label class="field">
-        <span>Why (it stands in the history)</span>
+        <span>Why (required; it stands in the history)</span>
         <input class="input" data-first value={comment} maxLength={400} autocomplete="off" onInput={(e) => setComment(e.currentTarget.value)} />
       </label>
       {refused !== undefined && <Failed error={refused} />}

@@ -74,7 +74,7 @@ export function Preview({title, what, edits, suggest = "", times, close, apply}:
       {what}
       {error ? <Failed error={error} again={() => setRound(round + 1)} /> : diff ? <Outcome diff={diff} /> : <Wait what="Planning both ways" />}
       <label class="field">
-        <span>Why (it stands in the history)</span>
+        <span>Why (required; it stands in the history)</span>
         <input class="input" data-first name="comment" value={comment} maxLength={400} autocomplete="off" onInput={(e) => setComment(e.currentTarget.value)} onKeyDown={(e) => e.key === "Enter" && diff && comment.trim() && !busy && void submit()} />
       </label>
       {times && (
