@@ -20,9 +20,9 @@ import (
 // A node that takes trunks says so in the head of a stream that it sends to another
 // node. From then on that one has a trunk to it and pulls further streams over that. So
 // whoever cannot take them is never asked. A stream that somebody waits for does not wait
-// for a trunk, which takes a round trip more than a connection of its own. To the first
-// upstreams of the pool there is a trunk always ([Trunks.Keep]): where the streams of one
-// go when it fails, they all find a trunk.
+// for a trunk, which takes a round trip more than a connection of its own. To the nodes of
+// [Trunks.Keep] there is a trunk always: where the streams of one go when it fails, they all
+// find a trunk.
 const (
 	// trunkPath is where a trunk is asked for, signed, with the purpose trunk.
 	trunkPath  = probePath + "/trunk"

@@ -104,7 +104,9 @@ func (s *Server) coach(of *trunk.Session) *coach {
 	if b := s.coaches[of]; b != nil {
 		return b
 	}
-	return &coach{session: of, riders: make(map[*rider]struct{})} // it is over already
+	b := newCoach() // the trunk is over already
+	b.session = of
+	return b
 }
 
 // closeTrunks ends all trunks.

@@ -1,6 +1,5 @@
-// Package trunk carries many connections over one: all streams that a node pulls from
-// another one share a TCP connection, so that one system call sends what came of many
-// of them.
+// Package trunk carries many connections over one: streams that a node pulls from another
+// one share a TCP connection, so that one system call sends what came of many of them.
 //
 //	Conn ── Write ──▶ ┐                                      ┌ ──▶ Read ── Conn
 //	Conn ── Write ──▶ ├ out ── one write ──▶ carrier ── one read ─┤ ──▶ Read ── Conn
