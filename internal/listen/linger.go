@@ -10,8 +10,13 @@ import (
 const (
 	// lingerTime is how long the peer has to send what it has begun to send: 16 MiB at 26 Mbit/s.
 	lingerTime = 5 * time.Second
-	// lingerBytes is how much of it is thrown away. It is more than any body that is read.
+	// lingerBytes is how much of it is thrown away as fast as it comes. It is more than any
+	// body that is read.
 	lingerBytes = 16 << 20
+	// lingerPace and lingerStep are how fast the rest is, 320 kB/s: who sends without end
+	// waits, and is not cut off before it has seen the answer.
+	lingerPace = 50 * time.Millisecond
+	lingerStep = 16 << 10
 	// maxLingering is how many connections of a listener may linger at once. Each
 	// keeps its goroutine and 8 kB.
 	maxLingering = 256
@@ -23,8 +28,9 @@ const (
 // the answer to a request that was not read to its end. A plain close would answer the
 // unread bytes with a reset, and that takes from the peer what it has not read yet.
 //
-// The close, which blocks as long, is bounded in time, bytes and number; what is over
-// closes at once, and so does everything when the listener closes.
+// The close, which blocks as long, is bounded in time, in what it takes of bytes, and in
+// number; what is over the number closes at once, and so does everything when the listener
+// closes.
 func Linger(c net.Conn) {
 	if own, ok := find[*Conn](c); ok {
 		own.lingers.Store(true)
@@ -39,12 +45,26 @@ func (l *Listener) linger(nc net.Conn) bool {
 		return false
 	}
 	if half.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, nc, lingerBytes)
+		discard(nc)
 	}
 	l.mu.Lock()
 	delete(l.lingering, nc)
 	l.mu.Unlock()
 	return true
+}
+
+// discard throws away what nc sends until it ends or its time is over.
+func discard(nc net.Conn) {
+	if _, err := io.CopyN(io.Discard, nc, lingerBytes); err != nil {
+		return
+	}
+	pace := time.NewTicker(lingerPace)
+	defer pace.Stop()
+	for range pace.C {
+		if _, err := io.CopyN(io.Discard, nc, lingerStep); err != nil {
+			return
+		}
+	}
 }
 
 // mayLinger notes that nc lingers, and reports whether it may. Its deadline is set

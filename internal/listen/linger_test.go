@@ -73,8 +73,7 @@ func TestLingerTime(t *testing.T) {
 	}
 }
 
-// TestLingerEnds: when the peer closes, when it has sent too much, and when the listener
-// closes, there is nothing more to wait for.
+// TestLingerEnds: when the peer closes and when the listener closes, there is nothing more to wait for.
 func TestLingerEnds(t *testing.T) {
 	f := func(what string, act func(*Listener, net.Conn)) {
 		synctest.Test(t, func(t *testing.T) {
@@ -93,17 +92,33 @@ func TestLingerEnds(t *testing.T) {
 		})
 	}
 	f("the peer closes", func(_ *Listener, peer net.Conn) { _ = peer.Close() })
-	f("too much", func(_ *Listener, peer net.Conn) {
-		if n, err := io.Copy(peer, zeros{}); err == nil || n != lingerBytes {
-			t.Errorf("%d bytes were taken, want %d: %v", n, lingerBytes, err)
-		}
-	})
 	f("the listener closes", func(l *Listener, _ net.Conn) { _ = l.Close() })
 	f("the listener is closed", func(l *Listener, peer net.Conn) {
 		_ = peer.Close()
 		_ = l.Close()
 		_, closed := lingering(t, l, func() { t.Error("it lingers") })
 		<-closed
+	})
+}
+
+// TestLingerPace: of a peer that sends without end much is taken at once and then little,
+// and it is not cut off before its time.
+func TestLingerPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := bare(t)
+		began := time.Now()
+		peer, closed := lingering(t, l, func() {})
+		if n, err := io.CopyN(peer, zeros{}, lingerBytes); err != nil || time.Since(began) != 0 {
+			t.Errorf("%d bytes were taken in %v, want %d at once: %v", n, time.Since(began), lingerBytes, err)
+		}
+		n, err := io.Copy(peer, zeros{})
+		if most := int64(lingerTime / lingerPace * lingerStep); err == nil || n > most || n < most-2*lingerStep {
+			t.Errorf("%d bytes more were taken, want %d: %v", n, most, err)
+		}
+		<-closed
+		if took := time.Since(began); took != lingerTime {
+			t.Errorf("closed after %v, want %v", took, lingerTime)
+		}
 	})
 }
 
