@@ -198,7 +198,11 @@ func (c *Cursor) behind(w *window) (ms, bytes int64) {
 		return 0, 0
 	}
 	e := w.at(c.next)
-	if e == nil {
+	switch {
+	case e != nil:
+	case c.next >= w.first: // it came after w
+		return 0, 0
+	default:
 		e = &w.blocks[0].entries[0] // it has left the log
 	}
 	return max(0, last.tag.DTS-e.tag.DTS), last.off + int64(len(last.tag.Wire)) - e.off

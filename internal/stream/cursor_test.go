@@ -465,3 +465,35 @@ func BenchmarkPeek(b *testing.B) {
 		at.Advance(at.Peek(buf))
 	}
 }
+
+// A tag that begins a new block, after the reader looked at the log, is no reason to skip:
+// the reader has all that it saw there.
+func TestCursorIsNotBehindWhatItDidNotSee(t *testing.T) {
+	f := newFeed(t, nil)
+	f.key(0)
+	c := f.stream().NewCursor(CursorOptions{})
+	var tags [4]flv.Tag
+	read := func() {
+		for n := c.Peek(tags[:]); n > 0; n = c.Peek(tags[:]) {
+			c.Advance(n)
+		}
+	}
+	for i := range int64(4*blockTags - 1) { // twenty seconds
+		f.inter(80 * (i + 1))
+		read()
+	}
+	w := f.stream().log.window.Load()
+	f.inter(80 * 4 * blockTags)
+	if len(f.stream().log.window.Load().blocks) == len(w.blocks) {
+		t.Fatal("the tag has begun no block")
+	}
+	if ms, bytes := c.behind(w); ms != 0 || bytes != 0 {
+		t.Errorf("behind by %d ms and %d bytes", ms, bytes)
+	}
+	if !c.place(w) || c.skips.Total() != 0 {
+		t.Errorf("skipped: %+v", c.skips)
+	}
+	if n := c.Peek(tags[:]); n != 1 || tags[0].DTS != 80*4*blockTags {
+		t.Errorf("then %d tags, the first of %d ms", n, tags[0].DTS)
+	}
+}
