@@ -38,7 +38,7 @@ func (n *node) below(name stream.Name, change func(*PullRequest)) (*PullConn, er
 	if c := n.server.self.Cluster; r.Signature == "" && c.Enabled() {
 		r.Signature = c.Sign(time.Now(), r.Mark)
 	}
-	return Pull(n.t.Context(), r, PullConfig{Timeout: 5 * time.Second, Idle: 5 * time.Second, MessageBytes: 1 << 20, Trunks: n.trunks})
+	return Pull(n.t.Context(), r, PullConfig{Timeout: patience, Idle: patience, MessageBytes: 1 << 20, Trunks: n.trunks})
 }
 
 // item is what a node below reads, as text: a link's state and epoch, or a tag's kind.
@@ -129,15 +129,10 @@ func nodeBelowHearsOfSilence(t *testing.T, n *node) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	idle := 0
-	began := time.Now()
-	for idle < 4 {
+	for idle := 0; idle < 4; {
 		if _, l, _ := item(t, c); l.Idle {
 			idle++
 		}
-	}
-	if d := time.Since(began); d > 10*linkBeat {
-		t.Errorf("4 links took %v", d)
 	}
 }
 

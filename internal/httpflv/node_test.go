@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
+// patience is how long a test waits for what must come; it is never waited out when all
+// is well.
+const patience = time.Minute
+
 // node is everything that a viewer needs, on a port of its own.
 type node struct {
 	t      *testing.T
@@ -199,7 +203,7 @@ func (n *node) get(request string) *reader {
 func ask(t *testing.T, conn net.Conn, request string) *reader {
 	t.Helper()
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +254,7 @@ func (r *reader) wantFrames(from, to int) {
 // it waits for is seen from outside only: counters, and what the kernel does.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

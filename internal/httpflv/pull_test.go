@@ -395,7 +395,7 @@ func TestPullOutlivesItsContext(t *testing.T) {
 	s.headers()
 	s.frames(2, 100)
 	ctx, cancel := context.WithCancel(t.Context())
-	p, err := Pull(ctx, PullRequest{URL: "http://" + n.addr + "/live/a.flv"}, PullConfig{Timeout: 5 * time.Second, MessageBytes: 1 << 16})
+	p, err := Pull(ctx, PullRequest{URL: "http://" + n.addr + "/live/a.flv"}, PullConfig{Timeout: patience, MessageBytes: 1 << 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +433,7 @@ func TestPullOverTLS(t *testing.T) {
 	defer close(release)
 	good := srv.Client().Transport.(*http.Transport).TLSClientConfig
 	pull := func(path string, cfg *tls.Config) (*PullConn, error) {
-		return Pull(t.Context(), PullRequest{URL: srv.URL + path}, PullConfig{Timeout: 5 * time.Second, Idle: 5 * time.Second, MessageBytes: 1 << 16, TLS: cfg})
+		return Pull(t.Context(), PullRequest{URL: srv.URL + path}, PullConfig{Timeout: patience, Idle: patience, MessageBytes: 1 << 16, TLS: cfg})
 	}
 	for _, path := range []string{"/ended", "/open"} {
 		p, err := pull(path, good)
@@ -499,7 +499,7 @@ func TestPullMemory(t *testing.T) {
 	before := used()
 	conns := make([]*PullConn, pulls)
 	for i := range conns {
-		p, err := Pull(t.Context(), PullRequest{URL: "http://" + ln.Addr().String() + "/live/a.flv"}, PullConfig{Timeout: 5 * time.Second, Idle: time.Minute, MessageBytes: 1 << 16})
+		p, err := Pull(t.Context(), PullRequest{URL: "http://" + ln.Addr().String() + "/live/a.flv"}, PullConfig{Timeout: patience, Idle: time.Minute, MessageBytes: 1 << 16})
 		if err != nil {
 			t.Fatal(err)
 		}

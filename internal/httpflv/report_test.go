@@ -135,7 +135,7 @@ func TestSeenByTheNode(t *testing.T) {
 		}
 		return closed == 2
 	})
-	if sum.Started != 2 || sum.FirstByte <= 0 || sum.FirstByte > 10*time.Second {
+	if sum.Started != 2 || sum.FirstByte <= 0 || sum.FirstByte > patience {
 		t.Errorf("noted %+v, want two viewers that came", sum)
 	}
 }

@@ -98,7 +98,7 @@ func TestHeadStartsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(patience))
 		if _, err := conn.Write([]byte("HEAD " + path + " " + version + "\r\nHost: x\r\nConnection: close\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,9 @@ const pushed = 10_000
 func TestAFrozenViewerReturnsNearLive(t *testing.T) {
 	for name, rcvbuf := range map[string]int{"small buffer": 16 << 10, "default buffer": 0} {
 		t.Run(name, func(t *testing.T) {
-			n, book := keptBy(t, quickly())
+			cfg := quickly()
+			cfg.Shards = 1 // who has a frame was served behind the frozen one, or before it
+			n, book := keptBy(t, cfg)
 			s := n.publish("live/a")
 			s.headers()
 			s.frames(50, pushed)
@@ -58,7 +60,6 @@ func TestAFrozenViewerReturnsNearLive(t *testing.T) {
 				s.frames(10, pushed)
 				other.wantFrames(i, i+9)
 			}
-			began := time.Now()
 			var old, skipped int
 			last, clock := 0, int64(-1)
 			for last < 1040 {
@@ -79,9 +80,6 @@ func TestAFrozenViewerReturnsNearLive(t *testing.T) {
 					old++
 				}
 				last = number(x)
-			}
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("near live after %v, want 2s at most", took)
 			}
 			if skipped != 1 {
 				t.Errorf("%d skips, want one", skipped)
@@ -153,7 +151,7 @@ func TestAResetViewerIsGone(t *testing.T) {
 
 func TestAStalledViewerIsClosed(t *testing.T) {
 	cfg := quickly()
-	cfg.StallTimeout = 500 * time.Millisecond
+	cfg.StallTimeout = 2 * time.Second
 	n := start(t, cfg, auth.DefaultConfig())
 	s := n.publish("live/a")
 	s.headers()
@@ -311,7 +309,7 @@ func pair(t *testing.T) (client, server net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	_ = client.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = client.SetDeadline(time.Now().Add(patience))
 	if server, err = ln.Accept(); err != nil {
 		t.Fatal(err)
 	}

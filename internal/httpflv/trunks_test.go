@@ -25,7 +25,7 @@ func belowMarks(n *node, now time.Time) Marks {
 // withTrunks has the node below pull over trunks with so many streams each.
 func (n *node) withTrunks(streams int) {
 	n.trunks = NewTrunks(TrunkConfig{
-		Streams: func() int { return streams }, Timeout: func() time.Duration { return 5 * time.Second },
+		Streams: func() int { return streams }, Timeout: func() time.Duration { return patience },
 		Sign: func() Marks { return belowMarks(n, time.Now()) }, Agent: "below",
 	})
 	n.t.Cleanup(n.trunks.Close)
@@ -252,7 +252,7 @@ func TestTrunkBreaks(t *testing.T) {
 // the stall time.
 func TestTrunkIsolates(t *testing.T) {
 	cfg := quickly()
-	cfg.StallTimeout = 300 * time.Millisecond
+	cfg.StallTimeout = 2 * time.Second
 	n := start(t, cfg, auth.DefaultConfig())
 	slow, quick := n.publish("live/slow"), n.publish("live/quick")
 	slow.frame(true, 100)

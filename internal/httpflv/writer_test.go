@@ -99,11 +99,11 @@ func TestTLS(t *testing.T) {
 
 func TestTLSWaitsAndIsKicked(t *testing.T) {
 	cfg := quickly()
-	cfg.PlayWait = 20 * time.Second
+	cfg.PlayWait = patience
 	n, dial := startTLS(t, cfg)
 	conn := dial()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, get11("/live/a.flv")); err != nil {
 		t.Fatal(err)
 	}
@@ -150,14 +150,14 @@ func TestABlockedWriterCanBeEnded(t *testing.T) {
 // dialWS opens a WebSocket with the client of another library.
 func (n *node) dialWS(path string) (net.Conn, io.Reader) {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, buffered, _, err := ws.Dial(ctx, "ws://"+n.addr+path)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	var in io.Reader = conn
 	if buffered != nil {
 		in = io.MultiReader(io.LimitReader(buffered, int64(buffered.Buffered())), conn)
@@ -289,7 +289,7 @@ func TestWebSocketOfAnotherOrigin(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(patience))
 		req := "GET /live/a.flv HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n" +
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: " + origin + "\r\n\r\n"
 		if _, err := io.WriteString(conn, req); err != nil {

@@ -118,7 +118,7 @@ func TestClientCloses(t *testing.T) {
 				if err == nil {
 					t.Error("no error")
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("still blocked")
 			}
 		}

@@ -71,10 +71,10 @@ func TestFFmpeg(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := newNode(t, option{
-				cfg:    func(c *Config) { c.PlayWait, c.ChunkSize = 10*time.Second, tt.out },
+				cfg:    func(c *Config) { c.PlayWait, c.ChunkSize = patience, tt.out },
 				stream: func(c *stream.Config) { c.Grace = 0 },
 			})
-			ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 			defer cancel()
 			play := exec.CommandContext(ctx, read, "-loglevel", "error", "-show_entries", "packet=codec_type", "-of", "csv=p=0", n.url("/live/show"))
 			counted := make(chan [2]int, 1)
@@ -104,7 +104,7 @@ func TestFFmpegTLS(t *testing.T) {
 	cert := certificate(t)
 	n := newNode(t, option{wrap: tlsListener(cert)})
 	w := n.watch(t, "live/show")
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	url := strings.Replace(n.url("/live/show"), "rtmp:", "rtmps:", 1)
 	pub := exec.CommandContext(ctx, push, source("-f", "flv", url)...)

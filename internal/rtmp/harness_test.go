@@ -22,6 +22,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is how long a test waits for what must come; it is never waited out when all
+// is well.
+const patience = time.Minute
+
 // node is a server on loopback with what it needs.
 type node struct {
 	*Server
@@ -106,7 +110,7 @@ func newNode(t testing.TB, opt option) *node {
 			if err != nil {
 				t.Errorf("Run returned %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Error("Run did not return")
 		}
 	})
@@ -122,10 +126,21 @@ func newNode(t testing.TB, opt option) *node {
 // url returns the address of a stream.
 func (n *node) url(path string) string { return "rtmp://" + n.addr + path }
 
+// limit changes limits of the server. A test that needs a short one sets it when its
+// peers are where they must be, so that a slow machine does not end them on the way.
+func (n *node) limit(set func(*Config)) {
+	n.t.Helper()
+	cfg := *n.config()
+	set(&cfg)
+	if err := n.SetConfig(cfg); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
 // eventually waits for f to become true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	limit, tick := time.After(15*time.Second), time.NewTicker(2*time.Millisecond)
+	limit, tick := time.After(patience), time.NewTicker(2*time.Millisecond)
 	defer tick.Stop()
 	for !f() {
 		select {
@@ -160,7 +175,7 @@ func (n *node) dialRaw(t testing.TB) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(patience))
 	return &peer{t: t, net: nc, in: newChunkReader(nc, readBuffer, testLimits)}
 }
 
@@ -335,7 +350,7 @@ func (n *node) watch(t testing.TB, name stream.Name) *watcher {
 func (w *watcher) next(n int) []flv.Tag {
 	w.t.Helper()
 	var out []flv.Tag
-	limit := time.After(10 * time.Second)
+	limit := time.After(patience)
 	for len(out) < n {
 		var tags [16]flv.Tag
 		k := min(w.cursor.Peek(tags[:]), n-len(out))

@@ -2,6 +2,7 @@ package rtmp
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // TestHostile sends what no encoder would. Nothing here may end the process, cost
 // more than 32 MB, live for ever, or stay in the way of a good publisher.
 func TestHostile(t *testing.T) {
-	const limit = 32 << 20
+	const most = 32 << 20
 	x := make([]byte, 8<<20)
 	setSize := func(n uint32) chunks { return chunks{}.type0(2, 0, 4, typeSetChunkSize, 0).u32(n) }
 	nested := bytes.Repeat([]byte{amfObject, 0, 1, 'a'}, 4<<20/4)
@@ -96,7 +97,7 @@ func TestHostile(t *testing.T) {
 		{"a command of 4 MB", true, false, func(p *peer) { p.message(3, typeCommand, 0, 0, encode("connect", 1, string(x[:4<<20]))) }, []session.Reason{session.BadCommand}},
 		{"a million pings, no pong read", true, true, func(p *peer) {
 			ping := appendMessage(nil, 128, 2, typeUserControl, 0, 0, []byte{0, eventPing, 0, 0, 0, 0})
-			p.net.SetWriteDeadline(time.Now().Add(5 * time.Second))
+			p.net.SetWriteDeadline(time.Now().Add(patience))
 			for range 64 {
 				p.write(bytes.Repeat(ping, 1<<14))
 			}
@@ -137,15 +138,15 @@ func TestHostile(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			// Where a timeout is not what ends the peer, a slow machine must not be.
-			patience := 20 * time.Second
-			for _, r := range tt.want {
-				if r == session.HandshakeTimeout || r == session.CommandTimeout || r == session.Idle {
-					patience = time.Second
+			limit := func(r session.Reason) time.Duration {
+				if slices.Contains(tt.want, r) {
+					return time.Second
 				}
+				return patience
 			}
 			n := newNode(t, option{
 				cfg: func(c *Config) {
-					c.HandshakeTimeout, c.CommandTimeout, c.IdleTimeout = min(patience, 10*time.Second), patience, patience
+					c.HandshakeTimeout, c.CommandTimeout, c.IdleTimeout = limit(session.HandshakeTimeout), limit(session.CommandTimeout), limit(session.Idle)
 				},
 				stream: func(c *stream.Config) { c.LogBytes, c.ViewerBytes = 8<<20, 4<<20 },
 			})
@@ -161,18 +162,14 @@ func TestHostile(t *testing.T) {
 				p.publish("a")
 				p.expectStatus(codePublishStart)
 			}
-			began := time.Now()
 			cost := heapPeak(func() {
 				tt.send(p)
 				if tt.want != nil {
 					eventually(t, "the end", func() bool { return n.Stats().Connections == 0 })
 				}
 			})
-			if cost > limit {
+			if cost > most {
 				t.Errorf("cost %d MB", cost>>20)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("took %v", took)
 			}
 			ok := tt.want == nil
 			for _, r := range tt.want {

@@ -41,13 +41,13 @@ func other(t *testing.T, addr string, publish bool) *gortmplib.Client {
 		t.Fatal(err)
 	}
 	c := &gortmplib.Client{URL: u, Publish: publish}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := c.Initialize(ctx); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	c.NetConn().SetDeadline(time.Now().Add(10 * time.Second))
+	c.NetConn().SetDeadline(time.Now().Add(patience))
 	return c
 }
 
@@ -99,7 +99,7 @@ func TestOtherServer(t *testing.T) {
 			return err
 		}
 		defer nc.Close()
-		nc.SetDeadline(time.Now().Add(10 * time.Second))
+		nc.SetDeadline(time.Now().Add(patience))
 		sc := &gortmplib.ServerConn{RW: nc}
 		for _, step := range []func() error{sc.Initialize, sc.AcceptConn, sc.AcceptAction} {
 			if err := step(); err != nil {

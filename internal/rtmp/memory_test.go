@@ -10,12 +10,12 @@ import (
 func TestConnectionMemory(t *testing.T) {
 	const conns, limit = 200, 32 << 10
 	n := newNode(t, option{})
-	heap := func() uint64 {
+	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.GC()
 		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
+		return int64(m.HeapAlloc)
 	}
 	before := heap()
 	for i := range conns {

@@ -138,20 +138,24 @@ func TestHeldNames(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, option{
-				cfg:    func(c *Config) { c.IdleTimeout = time.Second },
 				stream: func(c *stream.Config) { c.Grace = 0 },
 			})
 			p := n.publisher(t, "live", "a")
 			p.command(0, "createStream", 9, nil)
 			p.expect("_result")
+			idle := time.Second
+			if tt.holds {
+				idle *= 4 // a machine that stands still does not hold it
+			}
+			n.limit(func(c *Config) { c.IdleTimeout = idle })
 			tick := time.NewTicker(100 * time.Millisecond)
 			defer tick.Stop()
-			for range 25 {
-				<-tick.C
+			ended := func() bool { return n.Stats().Ended[session.Idle] > 0 }
+			for end := time.Now().Add(2 * idle); tt.holds && time.Now().Before(end) || !tt.holds && !ended(); <-tick.C {
 				tt.send(p)
 			}
-			if held := n.Stats().Ended[session.Idle] == 0; held != tt.holds {
-				t.Errorf("holds: %v, ended %v", held, n.Stats().Ended)
+			if ended() == tt.holds {
+				t.Errorf("ended %v", n.Stats().Ended)
 			}
 		})
 	}
@@ -160,8 +164,9 @@ func TestHeldNames(t *testing.T) {
 // TestEmptyRoles has a peer publish and stop, over and over: that is no reason to
 // keep it longer than the command timeout.
 func TestEmptyRoles(t *testing.T) {
-	n := newNode(t, option{cfg: func(c *Config) { c.CommandTimeout = time.Second }})
+	n := newNode(t, option{})
 	p := n.connected(t, "live")
+	n.limit(func(c *Config) { c.CommandTimeout = time.Second })
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for range 25 {

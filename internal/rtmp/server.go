@@ -244,10 +244,10 @@ func (s *Server) release(c *conn) {
 
 // ended counts and logs the end of a connection.
 func (s *Server) ended(c *conn, r session.Reason) {
-	s.endings[r].Add(1)
 	if c.ended == session.None && r != session.PeerClosed {
 		s.table.Refuse(session.RTMP, r)
 	}
+	s.endings[r].Add(1)
 	if c.role == "" && r == session.PeerClosed {
 		return // a health check, or somebody who changed his mind
 	}
