@@ -19,7 +19,7 @@ func (c *Carrying) read(s *scanner) {
 		case "gone":
 			for s.enter('['); s.more(']'); {
 				if len(c.Gone) == MaxCarried {
-					s.err = tooManyStreams
+					s.stop(tooManyStreams)
 					return
 				}
 				c.Gone = append(c.Gone, stream.Name(s.text()))
@@ -38,15 +38,16 @@ func (c *Carrying) readSet(s *scanner) {
 	// A row takes about a hundred bytes of text, and as many in memory.
 	c.Set = make([]Carried, 0, min((len(s.b)-s.at)/90+1, MaxCarried))
 	var nodes few
+	keys := keys{known: make([][]byte, 0, maxKnown)}
 	for s.enter('['); s.more(']'); {
 		if len(c.Set) == MaxCarried {
-			s.err = tooManyStreams
+			s.stop(tooManyStreams)
 			return
 		}
 		c.Set = append(c.Set, Carried{})
 		row := &c.Set[len(c.Set)-1]
 		for s.enter('{'); s.more('}'); {
-			switch string(s.key()) {
+			switch string(keys.read(s)) {
 			case "name":
 				row.Name = stream.Name(s.text())
 			case "source":
@@ -90,15 +91,16 @@ func passOver(s *scanner) {
 func readSamples(s *scanner) []plan.Sample {
 	out := make([]plan.Sample, 0, min((len(s.b)-s.at)/150+1, plan.MaxSamples))
 	var nodes few
+	keys := keys{known: make([][]byte, 0, maxKnown)}
 	for s.enter('['); s.more(']'); {
 		if len(out) == plan.MaxSamples {
-			s.err = tooManySamples
+			s.stop(tooManySamples)
 			return nil
 		}
 		out = append(out, plan.Sample{})
 		row := &out[len(out)-1]
 		for s.enter('{'); s.more('}'); {
-			switch string(s.key()) {
+			switch string(keys.read(s)) {
 			case "from":
 				row.From = nodes.text(s)
 			case "to":

@@ -30,6 +30,9 @@ func TestParseHeartbeat(t *testing.T) {
 		"keys to come": `{"node":"e1","new":{"a":[1,"}",null]},"streams":{"new":[{"x":-1.5e3}],"set":[{"name":"live/a","new":true}]}}`,
 		"no streams":   `{"node":"e1"}`,
 		"escapes":      `{"node":"e1","streams":{"set":[{"name":"live\/\u0061","from":"r\u0031"}]}}`,
+		"keys in any order": `{"node":"e1","streams":{"set":[{"name":"live/a","epoch":1},{"epoch" : 2, "name":"live/b"},
+			{"viewers":3,"\u0065poch":4,"name":"live/c"},{},{"name":"live/d","epoch":5,"viewers":6,"delay":0.5}]}}`,
+		"many keys": `{"node":"e1","streams":{"set":[{` + manyKeys + `"epoch":1},{"epoch":2,` + manyKeys + `"name":"live/a"}]}}`,
 	} {
 		got, err := ParseHeartbeat([]byte(text))
 		var want Heartbeat
@@ -44,6 +47,14 @@ func TestParseHeartbeat(t *testing.T) {
 		}
 	}
 }
+
+// manyKeys are more keys than are looked for.
+var manyKeys = func() (out string) {
+	for i := range 2 * maxKnown {
+		out += fmt.Sprintf(`"new%d":%d,`, i, i)
+	}
+	return out
+}()
 
 // TestParseHeartbeatReadsAll has something in every field that is not read by
 // encoding/json.
@@ -86,6 +97,7 @@ func fill(t *testing.T, v reflect.Value, seed int) {
 func TestScannerNumbers(t *testing.T) {
 	for _, text := range []string{
 		"0", "-0", "7", "-7", "10", "0.5", "-0.5", "1.5e3", "1e5", "1E+5", "1e-5", "0e1", "123456789012345678",
+		"0.1", "40.25", "-0.001", "12345678901234.5", "123456789012345.6", "0.1234567890123456789", "0.90071992547409931", "1234567890123456789.5", "0.10", "7.5e-3",
 		"", "-", "+1", "01", "-01", "1.", ".5", "1.e5", "1e", "1e+", "--1", "1-1", "1e5.5", "0x1", "1_0", "Inf", "NaN", "00", "1..2", "+", "e5", "-e5",
 	} {
 		s := scanner{b: []byte(text)}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -11,7 +12,7 @@ import (
 // has many rows of the same kind; where there is no hurry encoding/json does. It takes no
 // null, and keys in their own case only.
 //
-// After the first error it stands still: who loops over it comes to an end.
+// After the first error it stands at the end: who loops over it comes to an end.
 type scanner struct {
 	b     []byte
 	at    int
@@ -21,16 +22,26 @@ type scanner struct {
 
 // fail notes an error at the place where s is.
 func (s *scanner) fail(format string, args ...any) {
+	s.stop(fmt.Errorf("byte %d: %w", s.at, fmt.Errorf(format, args...)))
+}
+
+// stop notes an error, unless there was one before.
+func (s *scanner) stop(err error) {
 	if s.err == nil {
-		s.err = fmt.Errorf("byte %d: %w", s.at, fmt.Errorf(format, args...))
+		s.err, s.at = err, len(s.b)
 	}
 }
 
 // peek returns the next byte that is no blank, 0 at the end and after an error.
 func (s *scanner) peek() byte {
-	if s.err != nil {
-		return 0
+	if s.at < len(s.b) && s.b[s.at] > ' ' {
+		return s.b[s.at]
 	}
+	return s.passBlanks()
+}
+
+// passBlanks is peek where there may be blanks.
+func (s *scanner) passBlanks() byte {
 	for ; s.at < len(s.b); s.at++ {
 		switch c := s.b[s.at]; c {
 		case ' ', '\t', '\n', '\r':
@@ -59,18 +70,18 @@ func (s *scanner) take(c byte) {
 // more reports whether another value follows in what ends with end, and passes over the
 // comma before it, or over end.
 func (s *scanner) more(end byte) bool {
-	c := s.peek()
+	c, fresh := s.peek(), s.fresh
+	s.fresh = false
 	switch {
-	case s.err != nil:
-		return false
 	case c == end:
 		s.at++
-		s.fresh = false
 		return false
-	case !s.fresh:
-		s.take(',')
+	case fresh:
+	case c == ',':
+		s.at++
+	default:
+		s.fail("want %q or %q", ',', end)
 	}
-	s.fresh = false
 	return s.err == nil
 }
 
@@ -79,6 +90,48 @@ func (s *scanner) key() []byte {
 	k := s.quoted()
 	s.take(':')
 	return k
+}
+
+// keys reads the keys of rows of one kind. Programs write all rows alike: it looks first
+// for the key that came next in the rows before.
+type keys struct {
+	known [][]byte // with quotes and colon, in the order in which they come
+	next  int      // which of them to look for
+}
+
+// maxKnown bounds the keys that are looked for: no row of ours has as many.
+const maxKnown = 16
+
+// read returns the key of the value that follows, as [scanner.key] does.
+func (k *keys) read(s *scanner) []byte {
+	s.peek()
+	here := k.next
+	for range k.known {
+		if key := k.expected(s); key != nil {
+			return key
+		}
+	}
+	from := s.at
+	key := s.key()
+	if text := s.b[from:s.at]; s.err == nil && len(text) == len(key)+len(`"":`) && len(k.known) < maxKnown {
+		k.known = slices.Insert(k.known, here, text)
+		k.next = here + 1
+	}
+	return key
+}
+
+// expected returns the key that it looks for if that is the one that follows.
+func (k *keys) expected(s *scanner) []byte {
+	if k.next == len(k.known) {
+		k.next = 0
+	}
+	text := k.known[k.next]
+	k.next++
+	if !bytes.HasPrefix(s.b[s.at:], text) {
+		return nil
+	}
+	s.at += len(text)
+	return text[1 : len(text)-len(`":`)]
 }
 
 // text returns a string.
@@ -112,11 +165,11 @@ func (s *scanner) quoted() []byte {
 		return nil
 	}
 	from := s.at + 1
-	for i := from; i < len(s.b); i++ {
-		switch c := s.b[i]; {
+	for i, c := range s.b[from:] {
+		switch {
 		case c == '"':
-			s.at = i + 1
-			return s.b[from:i]
+			s.at = from + i + 1
+			return s.b[from : from+i]
 		case c == '\\':
 			return s.escaped()
 		case c < ' ':
@@ -156,43 +209,85 @@ func (s *scanner) passString() {
 	s.fail("a string without an end")
 }
 
-// whole returns a whole number of at most 18 digits.
-func (s *scanner) whole() int64 {
-	negative := s.peek() == '-'
-	from := s.at
-	if negative {
-		from++
-	}
-	n, i := int64(0), from
-	for ; i < len(s.b) && '0' <= s.b[i] && s.b[i] <= '9' && i-from < 18; i++ {
+// digits returns the number that the decimal digits from i on say, at most 18 of them,
+// and where they end.
+func (s *scanner) digits(i int) (n int64, end int) {
+	for to := min(i+18, len(s.b)); i < to && '0' <= s.b[i] && s.b[i] <= '9'; i++ {
 		n = n*10 + int64(s.b[i]-'0')
 	}
-	if s.err != nil {
-		return 0
+	return n, i
+}
+
+// minus reports whether a number is below 0, and where its digits begin.
+func (s *scanner) minus() (bool, int) {
+	if s.peek() == '-' {
+		return true, s.at + 1
 	}
-	if i == from || i-from > 1 && s.b[from] == '0' || i < len(s.b) && bytes.IndexByte(inNumbers, s.b[i]) >= 0 {
+	return false, s.at
+}
+
+// proper reports whether the digits from from to end can be a number, or what it has
+// before the point: there is one, and no 0 before others.
+func (s *scanner) proper(from, end int) bool {
+	return end == from+1 || end > from && s.b[from] != '0'
+}
+
+// over reports whether a number that goes as far as end goes no further.
+func (s *scanner) over(end int) bool { return end >= len(s.b) || !inNumbers[s.b[end]] }
+
+// inNumbers are the bytes that can stand in a number.
+var inNumbers = [256]bool{
+	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
+	'+': true, '-': true, '.': true, 'e': true, 'E': true,
+}
+
+// whole returns a whole number of at most 18 digits.
+func (s *scanner) whole() int64 {
+	negative, from := s.minus()
+	n, end := s.digits(from)
+	if !s.proper(from, end) || !s.over(end) {
 		s.fail("want a whole number of at most 18 digits")
 		return 0
 	}
-	s.at = i
+	s.at = end
 	if negative {
 		n = -n
 	}
 	return n
 }
 
-// inNumbers are the bytes that can stand in a number.
-var inNumbers = []byte("0123456789+-.eE")
-
-// float returns a number.
+// float returns a number. Most have few digits, and are the quotient of two whole numbers
+// that a float64 holds exactly: that is rounded once, as it must be.
 func (s *scanner) float() float64 {
-	s.peek()
-	to := s.at
-	for to < len(s.b) && bytes.IndexByte(inNumbers, s.b[to]) >= 0 {
-		to++
+	negative, from := s.minus()
+	n, end := s.digits(from)
+	proper, divisor := s.proper(from, end), 1.0
+	if end < len(s.b) && s.b[end] == '.' {
+		point := end
+		for end++; end < len(s.b) && '0' <= s.b[end] && s.b[end] <= '9'; end++ {
+			n, divisor = n*10+int64(s.b[end]-'0'), divisor*10
+		}
+		proper = proper && end > point+1
 	}
-	if s.err != nil {
-		return 0
+	if !proper || !s.over(end) || end-from > exactDigits {
+		return s.anyFloat()
+	}
+	s.at = end
+	f := float64(n) / divisor
+	if negative {
+		f = -f
+	}
+	return f
+}
+
+// exactDigits is how many decimal digits a float64 holds, whatever they are.
+const exactDigits = 15
+
+// anyFloat returns a number of any form.
+func (s *scanner) anyFloat() float64 {
+	to := s.at
+	for !s.over(to) {
+		to++
 	}
 	text := s.b[s.at:to]
 	f, err := strconv.ParseFloat(string(text), 64)
@@ -221,7 +316,6 @@ func isNumber(text []byte) bool {
 func (s *scanner) truth() bool {
 	s.peek()
 	switch rest := s.b[s.at:]; {
-	case s.err != nil:
 	case bytes.HasPrefix(rest, []byte("true")):
 		s.at += len("true")
 		return true
