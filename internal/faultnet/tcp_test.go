@@ -56,7 +56,7 @@ func newRig(t *testing.T, cfg Config) *rig {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 func (r *rig) dial(t *testing.T) net.Conn {
 	t.Helper()

@@ -67,21 +67,26 @@ func TestDatagrams(t *testing.T) {
 			t.Fatalf("got %q and %v after %v, want %q after 10ms", got, err, time.Since(begin), text)
 		}
 	}
-	silence := func() {
+	silence := func(taken func(Traffic) uint64) {
 		t.Helper()
 		if got, err := ask(c, "nobody hears this", 50*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("got %q and %v, want silence", got, err)
 		}
+		for end := time.Now().Add(patience); taken(l.Stats().Up) == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the link has not seen it")
+			}
+		}
 	}
 	want("one")
 	l.Freeze()
-	silence()
+	silence(func(up Traffic) uint64 { return up.Dropped })
 	l.Thaw()
 	want("two")
 	if err := l.Set(Fault{Loss: 1}, Fault{}); err != nil {
 		t.Fatal(err)
 	}
-	silence()
+	silence(func(up Traffic) uint64 { return up.Lost })
 	if err := l.Heal(); err != nil {
 		t.Fatal(err)
 	}

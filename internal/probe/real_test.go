@@ -32,7 +32,7 @@ func first(t *testing.T, n sched.Node, conf *tls.Config, keys ...string) sched.O
 	}
 	got := make(chan sched.Observation, 1)
 	var once sync.Once
-	cfg := probe.Config{Interval: 200 * time.Millisecond, Timeout: 5 * time.Second, Concurrency: 4}
+	cfg := probe.Config{Interval: 200 * time.Millisecond, Timeout: time.Minute, Concurrency: 4}
 	p, err := probe.New(cfg, "s1", cluster, nil, conf, func(obs []sched.Observation) {
 		once.Do(func() { got <- obs[0] })
 	}, slog.New(slog.DiscardHandler))

@@ -62,7 +62,7 @@ func start(t *testing.T, secure bool, handler fasthttp.RequestHandler, end func(
 		s.ln = tls.NewListener(guarded, &tls.Config{Certificates: []tls.Certificate{certificate(t)}})
 	}
 	srv := New(&fasthttp.Server{
-		Handler: handler, ReadTimeout: 10 * time.Second, ReadBufferSize: maxHead, MaxRequestBodySize: maxBody,
+		Handler: handler, ReadTimeout: time.Minute, ReadBufferSize: maxHead, MaxRequestBodySize: maxBody,
 	}, func(ctx *fasthttp.RequestCtx, status int, err error) {
 		ctx.Error("refused: "+err.Error(), status)
 	}, slog.New(slog.DiscardHandler))
@@ -105,7 +105,7 @@ func (s *served) dial(t *testing.T, secure bool) net.Conn {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // so that a fault fails, not hangs
+	_ = c.SetDeadline(time.Now().Add(time.Minute)) // so that a fault fails, not hangs
 	return c
 }
 
