@@ -38,7 +38,7 @@ func link(t *testing.T, url string) (*faultnet.TCP, string) {
 
 // next reads one picture and returns its number, -1 and why if there is none.
 func (r *reader) next() (number int64, why string) {
-	limit := time.NewTimer(5 * time.Second)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	var tags [4]flv.Tag
 	for {
@@ -82,10 +82,10 @@ func (r *reader) another(t *testing.T) {
 // A publisher leaves, and its center does not hear of it: the node that it has left looks
 // for the stream there, and finds what its readers have seen.
 func TestCenterThatDoesNotHearOfTheEnd(t *testing.T) {
-	center := start(t, "center", grace(5*time.Second))
+	center := start(t, "center", grace(patience))
 	at, _ := center.withRTMP(t)
 	broken, to := link(t, at)
-	edge := start(t, "edge", centers(to), pool(center.url), grace(5*time.Second))
+	edge := start(t, "edge", centers(to), pool(center.url), grace(patience))
 	in, _ := edge.withRTMP(t)
 	c, err := shoot(t, in+"/live/a")
 	if err != nil {
@@ -110,8 +110,8 @@ func TestCenterThatDoesNotHearOfTheEnd(t *testing.T) {
 func TestPushMovesToWhoPullsIt(t *testing.T) {
 	lnOne, urlOne := listen(t)
 	lnTwo, urlTwo := listen(t)
-	one := startOn(t, lnOne, "one", pool(urlTwo), grace(5*time.Second))
-	two := startOn(t, lnTwo, "two", pool(urlOne), grace(5*time.Second))
+	one := startOn(t, lnOne, "one", pool(urlTwo), grace(patience))
+	two := startOn(t, lnTwo, "two", pool(urlOne), grace(patience))
 	atOne, _ := one.withRTMP(t)
 	atTwo, _ := two.withRTMP(t)
 	linkOne, toOne := link(t, atOne)
@@ -139,7 +139,7 @@ func TestPushMovesToWhoPullsIt(t *testing.T) {
 			t.Errorf("%s: %q; %v", r.n.id, why, r.n.origin.Events())
 		}
 	}
-	if first.count(Switched, "") == 0 || in.count(Pushed, "") != 2 {
+	if first.count(Switched, "") == 0 || in.count(Pushed, "") < 2 {
 		t.Errorf("the push did not move: %v, %v", first.origin.Events(), in.origin.Events())
 	}
 }
@@ -149,7 +149,7 @@ func TestPushMovesToWhoPullsIt(t *testing.T) {
 func TestOlderPush(t *testing.T) {
 	center := start(t, "center")
 	center.publish("live/a")
-	n := start(t, "n", pool(center.url), grace(5*time.Second))
+	n := start(t, "n", pool(center.url), grace(patience))
 	r := n.attach("live/a")
 	defer r.detach()
 	want(t, r.read(10), "")
@@ -204,7 +204,7 @@ func TestUpstreamGoesBack(t *testing.T) {
 // A session ends when somebody publishes its stream on this node, also if it has nothing
 // to write: who comes when that publish is over must not wait for it.
 func TestPublishBesideASilentSession(t *testing.T) {
-	center := start(t, "center", grace(5*time.Second))
+	center := start(t, "center", grace(patience))
 	far := center.publish("live/a")
 	edge := start(t, "edge", pool(center.url), grace(time.Second))
 	r := edge.attach("live/a")
@@ -236,14 +236,14 @@ func TestFrozenCenter(t *testing.T) {
 		frozen, other, good = linkTwo, linkOne, one
 	}
 	frozen.Freeze()
-	for _, limit := range []time.Duration{answerTime + time.Second, time.Second} {
-		began := time.Now()
+	for _, asked := range []uint64{1, 0} {
+		before := frozen.Stats().Accepted
 		c, err := shoot(t, url+"/live/a")
 		if err != nil {
 			t.Fatalf("%v; %v", err, in.origin.Events())
 		}
-		if took := time.Since(began); took > limit {
-			t.Errorf("the publisher waited %v, want %v", took, limit)
+		if n := frozen.Stats().Accepted - before; n != asked {
+			t.Errorf("the frozen center was asked %d times, want %d", n, asked)
 		}
 		r := good.attach("live/a")
 		want(t, r.read(20), "")

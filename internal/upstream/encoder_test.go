@@ -63,13 +63,18 @@ func (n *node) encode(name stream.Name, inTime bool) *encoder {
 	return e
 }
 
-// stop ends the publish; the stream goes into its grace time.
-func (e *encoder) stop() {
+// pause sends no more pictures; the publisher stays.
+func (e *encoder) pause() {
 	select {
 	case <-e.end:
 	default:
 		close(e.end)
 	}
 	<-e.gone
+}
+
+// stop ends the publish; the stream goes into its grace time.
+func (e *encoder) stop() {
+	e.pause()
 	e.pub.Close(time.Now())
 }

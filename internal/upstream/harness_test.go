@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
+// patience is how long a test waits for what must come; it is never waited out when all
+// is well.
+const patience = time.Minute
+
 // node is a whole node without its RTMP and admin sides.
 type node struct {
 	t      *testing.T
@@ -80,7 +84,7 @@ func startOn(t *testing.T, ln net.Listener, id string, opts ...option) *node {
 	gate, err := auth.NewGate(auth.DefaultConfig())
 	must(err)
 	cfg := DefaultConfig()
-	cfg.Linger, cfg.LocateTime = 200*time.Millisecond, 2*time.Second
+	cfg.Linger, cfg.LocateTime = 200*time.Millisecond, patience
 	o := Options{Self: id, Hub: hub, Gate: gate, Cluster: cluster, Grace: streams.Grace, Log: log}
 	for _, f := range opts {
 		f(&cfg, &o)
@@ -168,7 +172,7 @@ func (r *reader) detach() {
 // cannot.
 func (r *reader) read(count int) string {
 	r.t.Helper()
-	limit := time.NewTimer(5 * time.Second)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	var tags [16]flv.Tag
 	for count > 0 {
@@ -235,7 +239,7 @@ func (n *node) total(kind EventKind) (c uint64) {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !cond(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !cond(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it never came to this: " + what)
 		}

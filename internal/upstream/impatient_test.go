@@ -54,12 +54,14 @@ func TestPushToWhoIsGone(t *testing.T) {
 	for {
 		select {
 		case err := <-ended:
-			if took := time.Since(began); took < time.Second || took > 3*time.Second {
-				t.Errorf("it ended with %v after %v", err, took)
+			took := time.Since(began)
+			t.Logf("it ended with %v after %v", err, took)
+			if took < time.Second {
+				t.Error("that is no time for a network to recover")
 			}
 			return
 		case <-tick.C:
-			if time.Since(began) > 10*time.Second {
+			if time.Since(began) > patience {
 				t.Fatal("nobody noticed")
 			}
 			_, _ = c.Write([]byte("a picture"))

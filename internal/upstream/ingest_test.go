@@ -237,8 +237,8 @@ func TestPushComesBack(t *testing.T) {
 		mu.Unlock()
 	}
 	want(t, r.read(20), "")
-	if n := edge.count(Pushed, ""); n != 6 {
-		t.Errorf("%d connections, want 6", n)
+	if n := edge.count(Pushed, ""); n < 6 {
+		t.Errorf("%d connections, want 6 at least", n)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestPushComesBack(t *testing.T) {
 func TestPublisherMovesToAnotherNode(t *testing.T) {
 	center := start(t, "center")
 	at, _ := center.withRTMP(t)
-	long := func(_ *Config, o *Options) { o.Grace = 5 * time.Second }
+	long := func(_ *Config, o *Options) { o.Grace = patience }
 	one := start(t, "one", centers(at), pool(center.url), long)
 	two := start(t, "two", centers(at), pool(center.url), long)
 	urlOne, _ := one.withRTMP(t)
