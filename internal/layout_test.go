@@ -27,11 +27,12 @@ var may = map[string][]string{
 	"flv":      {},
 	"session":  {},
 	"stream":   {"flv", "session"},
-	"auth":     {"session", "stream"},
-	"listen":   {"session"},
+	"address":  {},
+	"auth":     {"address", "session", "stream"},
+	"listen":   {"address", "session"},
 	"serve":    {"listen"},
 	"rtmp":     {"flv", "session", "stream", "auth"},
-	"quality":  {"session", "stream"},
+	"quality":  {"address", "session", "stream"},
 	"trunk":    {},
 	"httpflv":  {"trunk", "flv", "session", "stream", "auth", "quality", "serve"},
 	"failover": {"flv", "session"},
@@ -48,12 +49,12 @@ var may = map[string][]string{
 	"store":    {},
 	"console":  {"geo", "stream", "sched", "plan", "store", "fleet"},
 	"fleet":    {"auth", "control", "geo", "plan", "sched", "store", "stream"},
-	"measure":  {"session", "auth", "plan", "upstream"},
+	"measure":  {"address", "session", "auth", "plan", "upstream"},
 	"config":   {"document", "session", "stream", "auth", "listen", "rtmp", "httpflv", "admin", "upstream", "control", "frontend", "probe", "plan", "store", "fleet", "console", "run"},
 
 	"run": {"listen"}, // what programs have around their components
 
-	"frontend": {"geo", "sched", "auth", "session", "stream", "serve"},
+	"frontend": {"address", "geo", "sched", "auth", "session", "stream", "serve"},
 
 	"faultnet": {}, // of tests and tools
 	"runtest":  {}, // of tests
@@ -64,7 +65,7 @@ var may = map[string][]string{
 var onlyCmd = []string{"config", "admin", "run"}
 
 // pure packages compute: they do no I/O, read no clock and start nothing.
-var pure = []string{"flv", "session", "stream", "auth", "failover", "ring", "geo", "sched", "plan", "quality"}
+var pure = []string{"flv", "session", "stream", "address", "auth", "failover", "ring", "geo", "sched", "plan", "quality"}
 
 // impure is what a pure package must not import. net/netip, and math/rand/v2 with
 // a source of its own, are values, not I/O.

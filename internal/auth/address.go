@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"millrace/internal/address"
 )
 
 // addressRule is an allow and a deny list. Deny wins; no allow list allows all.
@@ -17,53 +19,10 @@ func (r addressRule) allows(a netip.Addr) bool {
 		return true
 	}
 	a = a.Unmap().WithZone("")
-	if !a.IsValid() || contains(r.deny, a) {
+	if !a.IsValid() || address.Within(r.deny, a) {
 		return false
 	}
-	return len(r.allow) == 0 || contains(r.allow, a)
-}
-
-func contains(list []netip.Prefix, a netip.Addr) bool {
-	for _, p := range list {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
-}
-
-// parsePrefixes reads CIDR prefixes and single addresses.
-func parsePrefixes(list []string) ([]netip.Prefix, error) {
-	if len(list) > maxAddresses {
-		return nil, fmt.Errorf("has %d entries, must have 0 to %d", len(list), maxAddresses)
-	}
-	out := make([]netip.Prefix, 0, len(list))
-	for _, s := range list {
-		p, err := parsePrefix(strings.TrimSpace(s))
-		if err != nil {
-			return nil, fmt.Errorf("%q is not an address or a CIDR prefix such as 10.0.0.0/8 or 2001:db8::/32", s)
-		}
-		out = append(out, p)
-	}
-	return out, nil
-}
-
-func parsePrefix(s string) (netip.Prefix, error) {
-	if !strings.Contains(s, "/") {
-		a, err := netip.ParseAddr(s)
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		return a.Unmap().WithZone("").Prefix(a.Unmap().BitLen())
-	}
-	p, err := netip.ParsePrefix(s)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	if p.Addr().Is4In6() && p.Bits() >= 96 { // peers are compared in their IPv4 form
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	return p.Masked(), nil
+	return len(r.allow) == 0 || address.Within(r.allow, a)
 }
 
 // maxReferer bounds the work on a header that only browsers send honestly.

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"millrace/internal/address"
 )
 
 // Bounds of the configuration. The counts bound the work of one decision.
 const (
 	maxKeys      = 256 // per app
 	maxSecrets   = 4   // two are needed for a rotation
-	maxAddresses = 4096
 	maxReferers  = 1024
 	maxSecretLen = 256
 	minKeyLen    = 6
@@ -137,7 +138,7 @@ func compile(c Config) (*policy, error) {
 	duration("clock_skew", c.ClockSkew, 0, time.Hour)
 
 	addresses := func(key string, list []string) []netip.Prefix {
-		out, err := parsePrefixes(list)
+		out, err := address.ParsePrefixes(list)
 		if err != nil {
 			bad("%s: %w", key, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/address"
 	"millrace/internal/session"
 )
 
@@ -46,7 +47,7 @@ func (t *stormTable) slow(now time.Time, peer netip.Addr, cfg StormConfig, d *De
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forget(now, cfg)
-	o := t.get(now, block(peer), cfg)
+	o := t.get(now, address.Source(peer), cfg)
 	if now.After(o.last) {
 		o.last = now
 	}
@@ -111,18 +112,4 @@ func (t *stormTable) get(now time.Time, a netip.Addr, cfg StormConfig) *offender
 func (t *stormTable) remove(e *list.Element) {
 	t.order.Remove(e)
 	delete(t.entries, e.Value.(*offender).addr)
-}
-
-// block is whom a refusal is counted against: an IPv4 address, or the /64 that one
-// IPv6 customer has to itself.
-func block(a netip.Addr) netip.Addr {
-	a = a.Unmap().WithZone("")
-	if !a.Is6() {
-		return a
-	}
-	p, err := a.Prefix(64)
-	if err != nil { // 64 is always in range for IPv6
-		return a
-	}
-	return p.Addr()
 }

@@ -75,21 +75,6 @@ func TestStormHeldAreBounded(t *testing.T) {
 	}
 }
 
-func TestStormBlocks(t *testing.T) {
-	f := func(a, b string, same bool) {
-		t.Helper()
-		if got := block(netip.MustParseAddr(a)) == block(netip.MustParseAddr(b)); got != same {
-			t.Errorf("%s and %s in one block: %v, want %v", a, b, got, same)
-		}
-	}
-	f("192.0.2.7", "192.0.2.7", true)
-	f("192.0.2.7", "::ffff:192.0.2.7", true)
-	f("192.0.2.7", "192.0.2.8", false)
-	f("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true)
-	f("2001:db8::1", "2001:db8:0:1::1", false)
-	f("fe80::1%eth0", "fe80::2%eth1", true)
-}
-
 func TestStormTableIsBounded(t *testing.T) {
 	g := newGate(t, func(c *Config) { keyed(c); c.Storm.Addresses = 100; c.Storm.Free = 0 })
 	addr := func(i int) string { return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String() }

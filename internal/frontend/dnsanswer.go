@@ -6,6 +6,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"millrace/internal/address"
 	"millrace/internal/geo"
 	"millrace/internal/sched"
 )
@@ -67,7 +68,7 @@ func (r *responder) respond(now time.Time, from peer, msg, buf []byte) []byte {
 			class, limit = classAnswer, s.answers
 		}
 		key := newRateKey(from.addr, class)
-		if !r.d.rates.allow(now, key, limit) && !within(s.exempt, from.addr) {
+		if !r.d.rates.allow(now, key, limit) && !address.Within(s.exempt, from.addr) {
 			return r.limited(s, key, server)
 		}
 	}

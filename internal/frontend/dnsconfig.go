@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"millrace/internal/address"
 )
 
 // DNSConfig says how questions are answered over DNS.
@@ -92,7 +94,7 @@ func newDNSSettings(c DNSConfig) (*dnsSettings, error) {
 	count("error_limit", c.ErrorLimit, 0, 1_000_000, ", 0 for no limit")
 	count("rate_slip", c.RateSlip, 0, 100, ", 0 for no hints")
 	count("rate_table", c.RateTable, 1024, 1<<24, "")
-	if s.exempt, err = parsePrefixes(c.RateExempt); err != nil {
+	if s.exempt, err = address.ParsePrefixes(c.RateExempt); err != nil {
 		errs = append(errs, fmt.Errorf("rate_exempt: %w", err))
 	}
 	count("max_connections", c.MaxConnections, 1, 100_000, "")

@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"millrace/internal/address"
 )
 
 const (
@@ -50,33 +52,33 @@ type connTable struct {
 	// Guarded by mu. An address without a connection has no entry.
 	mu    sync.Mutex
 	total int
-	open  map[netip.Addr]int // by the block that one customer has
+	open  map[netip.Addr]int // by source
 	ended [ends]uint64
 }
 
 // enter counts a connection, if there may be one more.
-func (t *connTable) enter(s *dnsSettings, block netip.Addr) bool {
+func (t *connTable) enter(s *dnsSettings, source netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.total >= s.MaxConnections:
 		t.ended[endOverLimit]++
 		return false
-	case t.open[block] >= s.MaxPerAddress:
+	case t.open[source] >= s.MaxPerAddress:
 		t.ended[endAddress]++
 		return false
 	}
 	t.total++
-	t.open[block]++
+	t.open[source]++
 	return true
 }
 
-func (t *connTable) leave(block netip.Addr, why connEnd) {
+func (t *connTable) leave(source netip.Addr, why connEnd) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.total--
-	if t.open[block]--; t.open[block] <= 0 {
-		delete(t.open, block)
+	if t.open[source]--; t.open[source] <= 0 {
+		delete(t.open, source)
 	}
 	t.ended[why]++
 }
@@ -101,16 +103,6 @@ func (t *connTable) addTo(s *DNSStats) {
 			s.Ended[endWords[i]] = n
 		}
 	}
-}
-
-// blockOf is whom a connection is counted against: an IPv4 address, or the /64 that one
-// customer has.
-func blockOf(a netip.Addr) netip.Addr {
-	if a.Is4() {
-		return a
-	}
-	p, _ := a.Prefix(64) // always in range
-	return p.Addr()
 }
 
 // accept serves connections until ctx ends, and returns when the last has ended.
@@ -142,8 +134,8 @@ func (d *DNS) accept(ctx context.Context, ln net.Listener) error {
 		}
 		pause = 0
 		addr := plain(c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
-		block := blockOf(addr)
-		if !d.conns.enter(d.settings.Load(), block) {
+		source := address.Source(addr)
+		if !d.conns.enter(d.settings.Load(), source) {
 			_ = c.Close()
 			continue
 		}
@@ -154,7 +146,7 @@ func (d *DNS) accept(ctx context.Context, ln net.Listener) error {
 			buffers.Put(b)
 			unblock()
 			_ = c.Close()
-			d.conns.leave(block, why)
+			d.conns.leave(source, why)
 		})
 	}
 }

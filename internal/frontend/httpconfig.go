@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"millrace/internal/address"
 )
 
 // HTTPConfig says how the HTTP faces answer.
@@ -79,7 +81,6 @@ const (
 	maxSecret     = 256
 	maxRate       = 10_000
 	maxBurst      = 1_000_000
-	maxPrefixes   = 4096
 	minTicketLife = time.Second
 	maxTicketLife = 10 * time.Minute
 )
@@ -109,7 +110,7 @@ func newHTTPSettings(c HTTPConfig) (*httpSettings, error) {
 		}
 	}
 	prefixes := func(key string, list []string) []netip.Prefix {
-		out, err := parsePrefixes(list)
+		out, err := address.ParsePrefixes(list)
 		if err != nil {
 			bad("%s: %w", key, err)
 		}
@@ -200,37 +201,4 @@ func printable(s string) bool {
 func plausibleOrigin(o string) bool {
 	scheme, host, ok := strings.Cut(o, "://")
 	return ok && scheme != "" && host != "" && !strings.ContainsAny(host, "/?#, \t\r\n")
-}
-
-// parsePrefixes reads addresses and CIDR prefixes.
-func parsePrefixes(list []string) ([]netip.Prefix, error) {
-	if len(list) > maxPrefixes {
-		return nil, fmt.Errorf("has %d entries, must have 0 to %d", len(list), maxPrefixes)
-	}
-	out := make([]netip.Prefix, 0, len(list))
-	for _, s := range list {
-		if a, err := netip.ParseAddr(s); err == nil {
-			out = append(out, netip.PrefixFrom(a.Unmap().WithZone(""), a.Unmap().BitLen()))
-			continue
-		}
-		p, err := netip.ParsePrefix(s)
-		if err != nil {
-			return nil, fmt.Errorf("%q is neither an address nor a prefix such as 10.0.0.0/8", s)
-		}
-		if p.Addr().Is4In6() && p.Bits() >= 96 { // clients are compared in their IPv4 form
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
-		out = append(out, p.Masked())
-	}
-	return out, nil
-}
-
-// within reports whether one of list holds a.
-func within(list []netip.Prefix, a netip.Addr) bool {
-	for _, p := range list {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"time"
+
+	"millrace/internal/address"
 )
 
 // askers is how many addresses that are near their rate are told apart.
@@ -22,7 +24,7 @@ func askerKey(a netip.Addr) rateKey {
 // mayAsk counts n questions of a and reports whether they are answered.
 func (h *HTTP) mayAsk(set *httpSettings, now time.Time, a netip.Addr, n int) bool {
 	c := &set.cfg.Resolve
-	if c.Rate == 0 || within(set.unlimited, a) {
+	if c.Rate == 0 || address.Within(set.unlimited, a) {
 		return true
 	}
 	each := max(uint64(time.Second/time.Microsecond)/uint64(c.Rate), 1)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"millrace/internal/address"
 	"millrace/internal/stream"
 )
 
@@ -47,7 +48,7 @@ type client struct {
 // stands left of that was written by the client and may be anything.
 func (s *httpSettings) clientOf(ctx *fasthttp.RequestCtx) client {
 	c := client{addr: addrOf(ctx.RemoteAddr()), https: ctx.IsTLS()}
-	if len(s.proxies) == 0 || !within(s.proxies, c.addr) {
+	if len(s.proxies) == 0 || !address.Within(s.proxies, c.addr) {
 		return c
 	}
 	h := &ctx.Request.Header
@@ -62,7 +63,7 @@ func (s *httpSettings) clientOf(ctx *fasthttp.RequestCtx) client {
 			if !ok {
 				return c // whoever is behind this cannot be known
 			}
-			if c.addr = a; !within(s.proxies, a) {
+			if c.addr = a; !address.Within(s.proxies, a) {
 				return c
 			}
 			line = line[:max(comma, 0)]

@@ -16,6 +16,8 @@ import (
 
 	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
+
+	"millrace/internal/address"
 )
 
 func TestHTTPConfig(t *testing.T) {
@@ -52,7 +54,7 @@ func TestHTTPConfig(t *testing.T) {
 	f(func(c *HTTPConfig) { c.Explain.Token = "hush" }, "explain.token: must be 16 to 256")
 	f(func(c *HTTPConfig) { c.Explain.Token = "hush hush hush hush" }, "explain.token: must be 16 to 256")
 	f(func(c *HTTPConfig) { c.TrustedProxies = []string{"::ffff:10.0.0.0/104", "10.0.0.1"} }, "")
-	f(func(c *HTTPConfig) { c.TrustedProxies = make([]string, maxPrefixes+1) }, "trusted_proxies: has 4097 entries")
+	f(func(c *HTTPConfig) { c.TrustedProxies = make([]string, address.MaxPrefixes+1) }, "trusted_proxies: has 4097 entries")
 	f(secrets("", appSecret), `resolve.secrets: the app id ""`)
 	f(secrets("app", appSecret, otherSecret), "")
 	f(secrets("app"), "resolve.secrets.app: has 0 secrets, must have 1 to 4")

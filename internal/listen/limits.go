@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"millrace/internal/address"
 )
 
 // Budget bounds the connections of several listeners together: each takes a
@@ -47,7 +49,7 @@ type limits struct {
 	// Guarded by mu.
 	mu         sync.Mutex
 	total      int
-	perAddress map[netip.Addr]int // by block
+	perAddress map[netip.Addr]int // by source; what is no IP is one, without a limit
 }
 
 // enter counts one connection unless there are most already.
@@ -72,7 +74,7 @@ func (l *limits) leave() {
 // enterAddress counts one connection of a unless it has most already; 0 is no
 // limit. It is counted without a limit too: a reload may set one.
 func (l *limits) enterAddress(a netip.Addr, most int) bool {
-	a = block(a)
+	a = address.Source(a)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if most > 0 && l.perAddress[a] >= most && a.IsValid() {
@@ -85,7 +87,7 @@ func (l *limits) enterAddress(a netip.Addr, most int) bool {
 // leaveBoth undoes enter and enterAddress.
 func (l *limits) leaveBoth(a netip.Addr) {
 	l.shared.leave()
-	a = block(a)
+	a = address.Source(a)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total--
@@ -98,18 +100,4 @@ func (l *limits) count() (open, addresses int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total, len(l.perAddress)
-}
-
-// block is whom a connection is counted against: an IPv4 address, or the /64 that
-// one IPv6 customer has to itself. Addresses that are no IP share one block, which
-// has no limit.
-func block(a netip.Addr) netip.Addr {
-	if !a.Is6() {
-		return a
-	}
-	p, err := a.WithZone("").Prefix(64)
-	if err != nil { // 64 is always in range for IPv6
-		return a
-	}
-	return p.Addr()
 }

@@ -22,11 +22,11 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"millrace/internal/address"
 	"millrace/internal/session"
 )
 
@@ -74,7 +74,7 @@ func (c Config) Validate() error {
 	if c.MaxPerAddress < 0 || c.MaxPerAddress > 1_000_000 {
 		bad("max_per_address: is %d, must be 1 to 1000000, or 0 for no limit", c.MaxPerAddress)
 	}
-	if _, err := parsePrefixes(c.ProxyProtocol); err != nil {
+	if _, err := address.ParsePrefixes(c.ProxyProtocol); err != nil {
 		bad("proxy_protocol: %w", err)
 	}
 	duration := func(key string, d, lo, hi time.Duration, zero string) {
@@ -88,31 +88,6 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// parsePrefixes reads CIDR prefixes and single addresses.
-func parsePrefixes(list []string) ([]netip.Prefix, error) {
-	const maxEntries = 4096 // each is compared with each new connection
-	if len(list) > maxEntries {
-		return nil, fmt.Errorf("has %d entries, must have 0 to %d", len(list), maxEntries)
-	}
-	out := make([]netip.Prefix, 0, len(list))
-	for _, s := range list {
-		s = strings.TrimSpace(s)
-		p, err := netip.ParsePrefix(s)
-		if a, aerr := netip.ParseAddr(s); aerr == nil {
-			a = a.Unmap().WithZone("")
-			p, err = netip.PrefixFrom(a, a.BitLen()), nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%q is not an address or a CIDR prefix such as 10.0.0.0/8 or 2001:db8::/32", s)
-		}
-		if p.Addr().Is4In6() && p.Bits() >= 96 { // peers are compared in their IPv4 form
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
-		out = append(out, p.Masked())
-	}
-	return out, nil
-}
-
 // settings is a validated Config in the form that is quick to ask. It is immutable.
 type settings struct {
 	Config
@@ -123,7 +98,7 @@ func newSettings(cfg Config) (*settings, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	proxies, err := parsePrefixes(cfg.ProxyProtocol)
+	proxies, err := address.ParsePrefixes(cfg.ProxyProtocol)
 	return &settings{Config: cfg, proxies: proxies}, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -153,19 +152,6 @@ func TestLimits(t *testing.T) {
 	}
 	dial(t, l)
 	accept(t, l)
-}
-
-func TestBlocks(t *testing.T) {
-	f := func(a, b string, same bool) {
-		t.Helper()
-		if got := block(netip.MustParseAddr(a)) == block(netip.MustParseAddr(b)); got != same {
-			t.Errorf("%s and %s in one block: %v, want %v", a, b, got, same)
-		}
-	}
-	f("192.0.2.1", "192.0.2.2", false)
-	f("2001:db8::1", "2001:db8::2", true)
-	f("2001:db8::1", "2001:db8:0:1::1", false)
-	f("fe80::1%a", "fe80::2%b", true)
 }
 
 // A dual-stack socket shows IPv4 peers as ::ffff:a.b.c.d; nobody above must see that.

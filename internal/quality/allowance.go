@@ -3,6 +3,8 @@ package quality
 import (
 	"net/netip"
 	"time"
+
+	"millrace/internal/address"
 )
 
 const (
@@ -13,8 +15,6 @@ const (
 	perAddress = 200
 	// maxAddresses bounds how many addresses are remembered in it.
 	maxAddresses = 65_536
-	// homeBits is how much of an IPv6 address is one customer's (RFC 6177).
-	homeBits = 64
 )
 
 // allowances counts what came of each address in the window that is under way.
@@ -32,11 +32,7 @@ func (a *allowances) take(now time.Time, from netip.Addr) bool {
 		}
 		clear(a.used)
 	}
-	from = from.Unmap()
-	if from.Is6() {
-		p, _ := from.WithZone("").Prefix(homeBits) // fails for a bad length alone
-		from = p.Addr()
-	}
+	from = address.Source(from)
 	n, known := a.used[from]
 	if n >= perAddress || !known && len(a.used) >= maxAddresses {
 		return false
