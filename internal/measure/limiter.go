@@ -3,6 +3,10 @@ package measure
 import (
 	"net/netip"
 	"time"
+
+	"golang.org/x/time/rate"
+
+	"millrace/internal/address"
 )
 
 const (
@@ -14,50 +18,36 @@ const (
 
 // limiter says who may be answered. One goroutine uses it.
 type limiter struct {
-	perSource, total float64 // packets a second
-	all, others      allowance
-	sources          map[netip.Addr]*allowance
-	swept            time.Time
-}
-
-// allowance is what may still be answered now; a second's worth may be saved up.
-type allowance struct {
-	left float64
-	at   time.Time
+	perSource   int // packets a second
+	all, others *rate.Limiter
+	sources     map[netip.Addr]*rate.Limiter
+	swept       time.Time
 }
 
 func newLimiter(perSource, total int) *limiter {
-	return &limiter{perSource: float64(perSource), total: float64(total), sources: make(map[netip.Addr]*allowance)}
+	return &limiter{
+		perSource: perSource, all: allowance(total), others: allowance(perSource),
+		sources: make(map[netip.Addr]*rate.Limiter),
+	}
 }
+
+// allowance lets n packets a second be answered; a second's worth may be saved up.
+func allowance(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n), n) }
 
 // take reports whether a packet from an address may be answered, and counts it.
 func (l *limiter) take(now time.Time, from netip.Addr) bool {
 	l.sweep(now)
-	source := sourceOf(from)
+	source := address.Source(from)
 	a := l.sources[source]
 	switch {
 	case a == nil && len(l.sources) >= maxSources:
-		a = &l.others
+		a = l.others
 	case a == nil:
-		a = new(allowance)
+		a = allowance(l.perSource)
 		l.sources[source] = a
 	}
 	// The source first: what it has too much must not be taken from the others.
-	return a.take(now, l.perSource) && l.all.take(now, l.total)
-}
-
-func (a *allowance) take(now time.Time, rate float64) bool {
-	if a.at.IsZero() {
-		a.left = rate
-	} else {
-		a.left = min(a.left+max(now.Sub(a.at), 0).Seconds()*rate, rate)
-	}
-	a.at = now
-	if a.left < 1 {
-		return false
-	}
-	a.left--
-	return true
+	return a.AllowN(now, 1) && l.all.AllowN(now, 1)
 }
 
 // sweep forgets sources whose allowance is whole again.
@@ -67,22 +57,8 @@ func (l *limiter) sweep(now time.Time) {
 	}
 	l.swept = now
 	for source, a := range l.sources {
-		if now.Sub(a.at) >= time.Second {
+		if a.TokensAt(now) >= float64(l.perSource) {
 			delete(l.sources, source)
 		}
 	}
-}
-
-// sourceOf returns what counts as one source: an IPv4 address, or the network of an IPv6
-// address, of which one machine may have as many as it likes.
-func sourceOf(a netip.Addr) netip.Addr {
-	a = a.Unmap().WithZone("")
-	if a.Is4() {
-		return a
-	}
-	p, err := a.Prefix(64)
-	if err != nil {
-		return a
-	}
-	return p.Addr()
 }

@@ -103,7 +103,7 @@ func newConn(s *Server, nc net.Conn, now time.Time) *conn {
 	c := &conn{
 		srv: s, net: nc, log: s.log, done: make(chan struct{}), began: now,
 		hand: &serverHandshake{}, window: ackWindow,
-		streams: make(map[uint32]*netStream), replied: make(chan struct{}, 1),
+		streams: make(map[uint32]*netStream), replied: make(chan struct{}, 1), pace: newPaces(),
 	}
 	if a, err := netip.ParseAddrPort(nc.RemoteAddr().String()); err == nil {
 		c.peer = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"millrace/internal/session"
 )
 
@@ -16,31 +18,16 @@ const (
 	guestBytes, guestByteRate = 1 << 20, 16 << 10 // bytes as long as nothing is published
 )
 
-// pace is a bucket of what may still come. It begins full. The zero value is one
-// that has not begun.
-type pace struct {
-	left float64
-	at   time.Time
-}
+// paces bound what a connection may send.
+type paces struct{ bytes, commands, controls *rate.Limiter }
 
-// take takes n out of a bucket that holds burst and gets rate a second, and reports
-// whether there was as much in it.
-func (p *pace) take(now time.Time, n, burst, rate float64) bool {
-	if p.at.IsZero() {
-		p.left = burst
-	} else {
-		p.left = min(burst, p.left+now.Sub(p.at).Seconds()*rate)
+func newPaces() paces {
+	return paces{
+		bytes:    rate.NewLimiter(guestByteRate, guestBytes),
+		commands: rate.NewLimiter(0, commandBurst), // for those before the first role, however long it takes
+		controls: rate.NewLimiter(controlRate, controlBurst),
 	}
-	p.at = now
-	if p.left < n {
-		return false
-	}
-	p.left -= n
-	return true
 }
-
-// paces are the buckets of a connection.
-type paces struct{ bytes, commands, controls pace }
 
 // freePartial is what a connection may hold of unfinished messages without being
 // counted: more than a picture of 10 Mbit/s has.
@@ -79,7 +66,7 @@ func (p *partials) move(old, held int) bool {
 
 // guest counts bytes from the socket of a connection that publishes nothing.
 func (c *conn) guest(n int) error {
-	if c.pub != nil || c.hand != nil || c.pace.bytes.take(time.Now(), float64(n), guestBytes, guestByteRate) {
+	if c.pub != nil || c.hand != nil || c.pace.bytes.AllowN(time.Now(), n) {
 		return nil
 	}
 	return faultf(session.BadCommand, "more than %d bytes without a publish", guestBytes)
@@ -87,20 +74,21 @@ func (c *conn) guest(n int) error {
 
 // control counts a message that is neither a command nor media of a publish.
 func (c *conn) control() error {
-	if c.pace.controls.take(time.Now(), 1, controlBurst, controlRate) {
+	if c.pace.controls.Allow() {
 		return nil
 	}
 	return faultf(session.ProtocolError, "more than %d messages a second that are neither media nor commands", controlRate)
 }
 
-// commanded counts a command. Before the first role there are commandBurst of them,
-// however long it takes.
+// takes notes a role that the peer has asked for.
+func (c *conn) takes(role session.Action) {
+	c.role = role.String()
+	c.pace.commands.SetLimit(commandRate)
+}
+
+// commanded counts a command.
 func (c *conn) commanded() error {
-	rate := float64(commandRate)
-	if c.role == "" {
-		rate = 0
-	}
-	if c.pace.commands.take(time.Now(), 1, commandBurst, rate) {
+	if c.pace.commands.Allow() {
 		return nil
 	}
 	return faultf(session.BadCommand, "more than %d commands, or %d a second", commandBurst, commandRate)

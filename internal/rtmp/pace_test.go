@@ -2,29 +2,36 @@ package rtmp
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/internal/session"
 	"millrace/internal/stream"
 )
 
-func TestPace(t *testing.T) {
-	var p pace
-	now := time.Unix(1000, 0)
-	f := func(later time.Duration, n float64, want bool) {
-		t.Helper()
-		now = now.Add(later)
-		if got := p.take(now, n, 10, 2); got != want {
-			t.Errorf("%v of them: %v", n, got)
+// TestCommandRate is how many commands a peer may send: before the first role some,
+// however long it takes, and after it as many a second.
+func TestCommandRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &conn{pace: newPaces()}
+		f := func(when string, later time.Duration, want int) {
+			t.Helper()
+			time.Sleep(later)
+			n := 0
+			for c.commanded() == nil {
+				n++
+			}
+			if n != want {
+				t.Errorf("%s: %d commands, want %d", when, n, want)
+			}
 		}
-	}
-	f(0, 10, true)
-	f(0, 1, false)
-	f(400*time.Millisecond, 1, false)
-	f(100*time.Millisecond, 1, true)
-	f(0, 1, false)
-	f(time.Hour, 11, false)
-	f(0, 10, true)
+		f("at first", 0, commandBurst)
+		f("long after", time.Hour, 0)
+		c.takes(session.Play)
+		f("with a role", 0, 0)
+		f("a second later", time.Second, commandRate)
+		f("long after that", time.Hour, commandBurst)
+	})
 }
 
 // TestPartials has connections share a bound: who has less than an even share gets

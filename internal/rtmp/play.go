@@ -47,7 +47,7 @@ func (p *playing) Wake() {
 // decidePlay asks the gate and looks for the stream.
 func (c *conn) decidePlay(current *call) *refusal {
 	key, _ := current.args[0].(string)
-	c.role = session.Play.String()
+	c.takes(session.Play)
 	name, query, err := stream.ParseName(c.app.app, key)
 	c.name = string(name)
 	if err != nil {

@@ -29,7 +29,7 @@ type publishing struct {
 // refusal is told after the delay that the gate wants.
 func (c *conn) decidePublish(current *call) *refusal {
 	key, _ := current.args[0].(string)
-	c.role = session.Publish.String()
+	c.takes(session.Publish)
 	name, query, err := stream.ParseName(c.app.app, key)
 	c.name = string(name)
 	if err != nil {

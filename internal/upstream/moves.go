@@ -3,6 +3,8 @@ package upstream
 import (
 	"math/rand/v2"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // calm is how slowly sessions follow a plan whose upstreams are well: a plan that changes
@@ -14,11 +16,11 @@ type calm struct {
 	stand, spread time.Duration
 	// every is how often one session of the node moves, and burst how many at once.
 	every time.Duration
-	burst float64
+	burst int
 	// home is the same, every and at once, for moves to the owner in the datacenter, which
 	// cost less: they come when one drains or is back.
 	home      time.Duration
-	homeBurst float64
+	homeBurst int
 	// after is how long an upstream is no aim that a stream was taken from because it was
 	// bad; again is how long a session waits when a move came to nothing, at first: it
 	// doubles up to most.
@@ -37,27 +39,12 @@ var defaultCalm = calm{
 	ask: 5 * time.Minute, fresh: 2 * time.Second,
 }
 
-// bucket holds leave to move.
-type bucket struct {
-	full float64
-	at   time.Time
-}
-
-// has reports whether there is leave for one more, and takes it if take.
-func (b *bucket) has(now time.Time, every time.Duration, burst float64, take bool) bool {
-	if b.at.IsZero() {
-		b.full = burst
-	} else {
-		b.full = min(b.full+float64(now.Sub(b.at))/float64(every), burst)
-	}
-	b.at = now
-	if b.full < 1 {
-		return false
-	}
+// leave reports whether l has leave for one more to move, and takes it if take.
+func leave(l *rate.Limiter, now time.Time, take bool) bool {
 	if take {
-		b.full--
+		return l.AllowN(now, 1)
 	}
-	return true
+	return l.TokensAt(now) >= 1
 }
 
 // mayMove reports whether one more session may move to the upstream at url because of
@@ -66,14 +53,14 @@ func (o *Origin) mayMove(now time.Time, url string, take bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := o.opt.calm
-	return o.free(now, url) && now.Sub(o.places.left[url]) >= c.after && o.moves.has(now, c.every, c.burst, take)
+	return o.free(now, url) && now.Sub(o.places.left[url]) >= c.after && leave(o.moves, now, take)
 }
 
 // mayGoHome is mayMove for the owner in the datacenter.
 func (o *Origin) mayGoHome(now time.Time, take bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.homeMoves.has(now, o.opt.calm.home, o.opt.calm.homeBurst, take)
+	return leave(o.homeMoves, now, take)
 }
 
 // goal is where a stream ought to come from.

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"millrace/internal/auth"
 	"millrace/internal/failover"
 	"millrace/internal/httpflv"
@@ -84,8 +86,8 @@ type Origin struct {
 	missing   map[stream.Name]miss
 	pool      *failover.Pool
 	places    places
-	moves     bucket               // leave of sessions to move because of the plan
-	homeMoves bucket               // and to the owner in the datacenter
+	moves     *rate.Limiter        // leave of sessions to move because of the plan
+	homeMoves *rate.Limiter        // and to the owner in the datacenter
 	heard     map[string]*heard    // upstreams by URL
 	mute      map[string]time.Time // centers that did not answer, and until when they are asked last
 
@@ -125,6 +127,8 @@ func New(cfg Config, opt Options) (*Origin, error) {
 	if o.opt.calm == nil {
 		o.opt.calm = &defaultCalm
 	}
+	c := o.opt.calm
+	o.moves, o.homeMoves = rate.NewLimiter(rate.Every(c.every), c.burst), rate.NewLimiter(rate.Every(c.home), c.homeBurst)
 	o.cfg.Store(&cfg)
 	o.trunks = httpflv.NewTrunks(httpflv.TrunkConfig{
 		Streams: func() int { return o.cfg.Load().TrunkStreams },
