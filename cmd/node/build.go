@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -143,10 +141,7 @@ func (n *node) buildOrigin() error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	id := n.cfg.ID
-	if id == "" {
-		id = "node-" + strings.ToLower(rand.Text()[:10])
-	}
+	id := run.ID(n.cfg.ID, "node")
 	n.self = httpflv.Identity{ID: id, Cluster: cluster, Refused: n.closedEarly}
 	roots, err := run.Roots(n.cfg.Upstream.CAFile)
 	if err != nil {

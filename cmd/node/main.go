@@ -17,7 +17,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -65,7 +64,6 @@ func (f *flags) sources(environ []string) (config.Sources, error) {
 	src.AddList("--upstream", "upstream.pool", f.Upstream)
 	src.AddList("--center", "upstream.centers", f.Center)
 	src.AddList("--router", "router.servers", f.Router)
-	src.AddList("--cluster-key", "cluster.keys", f.ClusterKey)
 	if len(f.Peer) > 0 {
 		text, err := peerMap(f.Peer)
 		if err != nil {
@@ -73,9 +71,7 @@ func (f *flags) sources(environ []string) (config.Sources, error) {
 		}
 		src.Add("--peer", "upstream.peers", &text)
 	}
-	src.Add("--log-level", "log.level", f.LogLevel)
-	src.Add("--log-format", "log.format", f.LogFormat)
-	return src, src.AddSettings("--set", f.Set)
+	return src, src.AddCommon(&f.Flags)
 }
 
 // peerMap makes YAML's short form of a map from ID=URL.
@@ -94,12 +90,8 @@ func peerMap(items []string) (string, error) {
 // program is the node from its arguments to its exit code.
 func program(args, environ []string, sigs run.Signals, stdout, stderr io.Writer) int {
 	var f flags
-	if code, ok := run.Parse("node", "Takes live streams in over RTMP and serves them over HTTP-FLV.", &f, args, stdout, stderr); !ok {
+	if code, ok := run.Parse("node", "Takes live streams in over RTMP and serves them over HTTP-FLV.", version, &f, args, stdout, stderr); !ok {
 		return code
-	}
-	if f.Version {
-		fmt.Fprintln(stdout, "millrace node", run.VersionLine(version))
-		return run.OK
 	}
 	src, err := f.sources(environ)
 	if err != nil {
@@ -114,28 +106,9 @@ func program(args, environ []string, sigs run.Signals, stdout, stderr io.Writer)
 		if err == nil {
 			_, _, err = fitDescriptors(loaded, run.RaiseDescriptors(slog.New(slog.DiscardHandler)))
 		}
-		if err != nil {
-			return run.Refuse("node", stderr, err)
-		}
-		fmt.Fprintln(stdout, cmp.Or(src.File, "no file")+": the configuration is good")
-		return run.OK
+		return run.Checked("node", src.File, "the configuration is good", err, stdout, stderr)
 	}
-
-	written := run.NewSpool(stderr)
-	defer written.Close(run.LogPatience)
-	out := run.NewLog(loaded.Config.Log.Level, loaded.Config.Log.Format, written)
-	n, err := build(loaded, src, out)
-	if err != nil {
-		out.Log.Error("cannot start", "err", err)
-		return run.Refused
-	}
-	if out.Terminal {
-		n.banner(stderr)
-	}
-	if err := n.run(sigs); err != nil {
-		out.Log.Error("ended by a failure", "err", err)
-		return run.Failed
-	}
-	out.Log.Info("ended")
-	return run.OK
+	return run.Start(loaded.Config.Log.Level, loaded.Config.Log.Format, stderr, sigs, func(out run.Output) (run.Program, error) {
+		return build(loaded, src, out)
+	})
 }

@@ -55,7 +55,7 @@ func (tr *trial) write(t *testing.T, text string) {
 // start runs the node until the test ends.
 func (tr *trial) start(t *testing.T) {
 	t.Helper()
-	runtest.Start(t, 2, func(end <-chan os.Signal) error { return tr.run(run.Signals{End: end}) })
+	runtest.Start(t, 2, func(end <-chan os.Signal) error { return tr.Run(run.Signals{End: end}) })
 }
 
 // url returns an address at the listener of a scheme.
@@ -107,7 +107,7 @@ func TestNamesOfPrivateStreams(t *testing.T) {
 func TestBanner(t *testing.T) {
 	tr := built(t, "")
 	var b bytes.Buffer
-	tr.banner(&b)
+	tr.Banner(&b)
 	for _, o := range tr.doors.Opened() {
 		if !strings.Contains(b.String(), o.Addr.String()) {
 			t.Errorf("the banner lacks %s of %s:\n%s", o.Addr, o.Scheme, b.String())

@@ -22,16 +22,10 @@ func (n *node) reload(next config.Reading[config.Node]) {
 		}
 	}
 	config.Renewal[config.Node]{
-		Log: n.log, Descriptors: n.rlimit, Fit: fitDescriptors, Refuse: n.refuse, Apply: n.apply,
+		Log: n.log, Descriptors: n.rlimit, Fit: fitDescriptors, Apply: n.apply,
+		// What can be refused though it is valid: the admin server knows its listener.
+		Refuse: func(cfg config.Node) error { return n.admin.SetConfig(cfg.Admin.Config) },
 	}.Renew(next, &n.cfg, &n.lowered)
-}
-
-// refuse puts in force what can be refused though it is valid: admin knows its listener.
-func (n *node) refuse(cfg config.Node) error {
-	if n.admin == nil {
-		return nil
-	}
-	return n.admin.SetConfig(cfg.Admin.Config)
 }
 
 // apply puts cfg in force in every component.

@@ -171,7 +171,7 @@ func TestReloadOfNoFile(t *testing.T) {
 func TestReloadsInTheBackground(t *testing.T) {
 	tr := built(t, "")
 	reload, end, over := make(chan os.Signal, 1), make(chan os.Signal, 3), make(chan error, 1)
-	go func() { over <- tr.run(run.Signals{Reload: reload, End: end}) }()
+	go func() { over <- tr.Run(run.Signals{Reload: reload, End: end}) }()
 	for range 20 {
 		reload <- syscall.SIGHUP
 	}

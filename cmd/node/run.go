@@ -30,8 +30,8 @@ func schedule(now time.Time, deadline, spread time.Duration) timetable {
 	return timetable{whole: deadline, wait: wait - spread, closeBy: now.Add(wait), over: now.Add(max(deadline, closeMargin))}
 }
 
-// run runs the node until a signal or a failure ends it.
-func (n *node) run(sigs run.Signals) error {
+// Run runs the node until a signal or a failure ends it.
+func (n *node) Run(sigs run.Signals) error {
 	return run.Life{
 		Parts: n.parts,
 		Log:   n.log,
@@ -80,8 +80,8 @@ func (n *node) tellSpread(cfg config.Node) {
 	}
 }
 
-// banner tells a person at a terminal what to do next.
-func (n *node) banner(w io.Writer) {
+// Banner tells a person at a terminal what to do next.
+func (n *node) Banner(w io.Writer) {
 	addr := make(map[string]string)
 	for _, o := range n.doors.Opened() {
 		addr[o.Scheme] = run.Reachable(o.Addr)

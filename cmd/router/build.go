@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -78,9 +76,7 @@ func build(l config.Loaded[config.Router], src config.Sources, out run.Output) (
 	}
 	r.deadline.Store(int64(r.cfg.Drain.Deadline))
 	r.version, _ = run.Version(version)
-	if r.id = r.cfg.ID; r.id == "" {
-		r.id = "router-" + strings.ToLower(rand.Text()[:10])
-	}
+	r.id = run.ID(r.cfg.ID, "router")
 	if r.cluster, err = auth.NewCluster(r.cfg.Cluster); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}

@@ -22,7 +22,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -60,10 +59,7 @@ func (f *flags) sources(environ []string) (config.Sources, error) {
 	src.Add("--state", "state_file", f.State)
 	src.Add("--redis", "redis.url", f.Redis)
 	src.AddList("--mmdb", "mmdb", f.MMDB)
-	src.AddList("--cluster-key", "cluster.keys", f.ClusterKey)
-	src.Add("--log-level", "log.level", f.LogLevel)
-	src.Add("--log-format", "log.format", f.LogFormat)
-	return src, src.AddSettings("--set", f.Set)
+	return src, src.AddCommon(&f.Flags)
 }
 
 // about is what the program is for, in one sentence.
@@ -81,12 +77,8 @@ func program(args, environ []string, sigs run.Signals, stdout, stderr io.Writer)
 		}
 	}
 	var f flags
-	if code, ok := run.Parse("router", about, &f, args, stdout, stderr); !ok {
+	if code, ok := run.Parse("router", about, version, &f, args, stdout, stderr); !ok {
 		return code
-	}
-	if f.Version {
-		fmt.Fprintln(stdout, "millrace router", run.VersionLine(version))
-		return run.OK
 	}
 	src, err := f.sources(environ)
 	if err != nil {
@@ -105,32 +97,11 @@ func program(args, environ []string, sigs run.Signals, stdout, stderr io.Writer)
 		if err == nil {
 			_, _, err = fitDescriptors(loaded, run.RaiseDescriptors(slog.New(slog.DiscardHandler)))
 		}
-		if err != nil {
-			return run.Refuse("router", stderr, err)
-		}
-		fmt.Fprintln(stdout, cmp.Or(src.File, "no file")+": the configuration is good, and so are the files that it names")
-		return run.OK
+		return run.Checked("router", src.File, "the configuration is good, and so are the files that it names", err, stdout, stderr)
 	}
-
-	written := run.NewSpool(stderr)
-	defer written.Close(run.LogPatience)
-	out := run.NewLog(loaded.Config.Log.Level, loaded.Config.Log.Format, written)
-	r, err := build(loaded, src, out)
-	if err != nil {
-		for _, e := range run.Reasons(err) {
-			out.Log.Error("cannot start", "err", e)
-		}
-		return run.Refused
-	}
-	if out.Terminal {
-		r.banner(stderr)
-	}
-	if err := r.run(sigs); err != nil {
-		out.Log.Error("ended by a failure", "err", err)
-		return run.Failed
-	}
-	out.Log.Info("ended")
-	return run.OK
+	return run.Start(loaded.Config.Log.Level, loaded.Config.Log.Format, stderr, sigs, func(out run.Output) (run.Program, error) {
+		return build(loaded, src, out)
+	})
 }
 
 // shortest shows somebody who starts the router with nothing what it needs.

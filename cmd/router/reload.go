@@ -21,16 +21,10 @@ func (r *router) reload(next config.Reading[config.Router]) {
 		return
 	}
 	config.Renewal[config.Router]{
-		Log: r.log, Descriptors: r.rlimit, Fit: fitDescriptors, Refuse: r.refuse, Apply: r.apply,
+		Log: r.log, Descriptors: r.rlimit, Fit: fitDescriptors, Apply: r.apply,
+		// What can be refused though it is valid: the admin server knows its listener.
+		Refuse: func(cfg config.Router) error { return r.admin.SetConfig(cfg.Admin) },
 	}.Renew(next, &r.cfg, &r.lowered)
-}
-
-// refuse puts in force what can be refused though it is valid: admin knows its listener.
-func (r *router) refuse(cfg config.Router) error {
-	if r.admin == nil {
-		return nil
-	}
-	return r.admin.SetConfig(cfg.Admin)
 }
 
 // apply puts cfg in force in every component.

@@ -55,7 +55,7 @@ func built(t *testing.T, dir, text string) *trial {
 // start runs the router until stop, or the end of the test.
 func (tr *trial) start(t *testing.T) {
 	t.Helper()
-	tr.stop = runtest.Start(t, 1, func(end <-chan os.Signal) error { return tr.run(run.Signals{Reload: tr.hup, End: end}) })
+	tr.stop = runtest.Start(t, 1, func(end <-chan os.Signal) error { return tr.Run(run.Signals{Reload: tr.hup, End: end}) })
 }
 
 // addr returns where the listener of a scheme is.

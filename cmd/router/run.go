@@ -11,8 +11,8 @@ import (
 	"millrace/internal/run"
 )
 
-// run runs the router until a signal or a failure ends it.
-func (r *router) run(sigs run.Signals) error {
+// Run runs the router until a signal or a failure ends it.
+func (r *router) Run(sigs run.Signals) error {
 	return run.Life{
 		Parts: r.parts,
 		Log:   r.log,
@@ -70,8 +70,8 @@ func (r *router) announce() {
 	}
 }
 
-// banner tells a person at a terminal what to do next.
-func (r *router) banner(w io.Writer) {
+// Banner tells a person at a terminal what to do next.
+func (r *router) Banner(w io.Writer) {
 	key, internal := "", ""
 	if len(r.cfg.Cluster.Keys) > 0 {
 		key, internal = " --cluster-key KEY", " --internal :8090"

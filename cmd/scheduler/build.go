@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -96,9 +94,7 @@ func build(l config.Loaded[config.Scheduler], src config.Sources, out run.Output
 	if s.cfg, s.lowered, err = fitDescriptors(l, s.rlimit); err != nil {
 		return nil, err
 	}
-	if s.id = s.cfg.ID; s.id == "" {
-		s.id = "scheduler-" + strings.ToLower(rand.Text()[:10])
-	}
+	s.id = run.ID(s.cfg.ID, "scheduler")
 	if s.cluster, err = auth.NewCluster(s.cfg.Cluster); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}

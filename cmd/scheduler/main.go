@@ -17,7 +17,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -62,21 +61,14 @@ func (f *flags) sources(environ []string) (config.Sources, error) {
 	src.Add("--coverage", "files.coverage", f.Coverage)
 	src.AddList("--mmdb", "files.mmdb", f.MMDB)
 	src.AddList("--router", "router.servers", f.Router)
-	src.AddList("--cluster-key", "cluster.keys", f.ClusterKey)
-	src.Add("--log-level", "log.level", f.LogLevel)
-	src.Add("--log-format", "log.format", f.LogFormat)
-	return src, src.AddSettings("--set", f.Set)
+	return src, src.AddCommon(&f.Flags)
 }
 
 // program is the scheduler from its arguments to its exit code.
 func program(args, environ []string, sigs run.Signals, stdout, stderr io.Writer) int {
 	var f flags
-	if code, ok := run.Parse("scheduler", "Sends every player to the right edge, by DNS, 302 and HTTP-DNS.", &f, args, stdout, stderr); !ok {
+	if code, ok := run.Parse("scheduler", "Sends every player to the right edge, by DNS, 302 and HTTP-DNS.", version, &f, args, stdout, stderr); !ok {
 		return code
-	}
-	if f.Version {
-		fmt.Fprintln(stdout, "millrace scheduler", run.VersionLine(version))
-		return run.OK
 	}
 	src, err := f.sources(environ)
 	if err != nil {
@@ -95,36 +87,15 @@ func program(args, environ []string, sigs run.Signals, stdout, stderr io.Writer)
 		if err == nil {
 			_, _, err = fitDescriptors(loaded, run.RaiseDescriptors(slog.New(slog.DiscardHandler)))
 		}
-		if err != nil {
-			return run.Refuse("scheduler", stderr, err)
-		}
-		good := ": the configuration is good, and so are the files that it names"
+		good := "the configuration is good, and so are the files that it names"
 		if len(loaded.Config.Router.Servers) > 0 {
-			good = ": the configuration is good"
+			good = "the configuration is good"
 		}
-		fmt.Fprintln(stdout, cmp.Or(src.File, "no file")+good)
-		return run.OK
+		return run.Checked("scheduler", src.File, good, err, stdout, stderr)
 	}
-
-	written := run.NewSpool(stderr)
-	defer written.Close(run.LogPatience)
-	out := run.NewLog(loaded.Config.Log.Level, loaded.Config.Log.Format, written)
-	s, err := build(loaded, src, out)
-	if err != nil {
-		for _, e := range run.Reasons(err) {
-			out.Log.Error("cannot start", "err", e)
-		}
-		return run.Refused
-	}
-	if out.Terminal {
-		s.banner(stderr)
-	}
-	if err := s.run(sigs); err != nil {
-		out.Log.Error("ended by a failure", "err", err)
-		return run.Failed
-	}
-	out.Log.Info("ended")
-	return run.OK
+	return run.Start(loaded.Config.Log.Level, loaded.Config.Log.Format, stderr, sigs, func(out run.Output) (run.Program, error) {
+		return build(loaded, src, out)
+	})
 }
 
 // shortestFiles shows somebody who starts the scheduler with nothing what it needs.

@@ -31,16 +31,10 @@ func (s *scheduler) reload(next config.Reading[config.Scheduler]) {
 		}
 	}
 	config.Renewal[config.Scheduler]{
-		Log: s.log, Descriptors: s.rlimit, Fit: fitDescriptors, Refuse: s.refuse, Apply: s.apply,
+		Log: s.log, Descriptors: s.rlimit, Fit: fitDescriptors, Apply: s.apply,
+		// What can be refused though it is valid: the admin server knows its listener.
+		Refuse: func(cfg config.Scheduler) error { return s.admin.SetConfig(cfg.Admin) },
 	}.Renew(next, &s.cfg, &s.lowered)
-}
-
-// refuse puts in force what can be refused though it is valid: admin knows its listener.
-func (s *scheduler) refuse(cfg config.Scheduler) error {
-	if s.admin == nil {
-		return nil
-	}
-	return s.admin.SetConfig(cfg.Admin)
 }
 
 // apply puts cfg in force in every component.

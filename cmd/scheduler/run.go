@@ -19,8 +19,8 @@ const (
 	drainLook = 100 * time.Millisecond
 )
 
-// run runs the scheduler until a signal or a failure ends it.
-func (s *scheduler) run(sigs run.Signals) error {
+// Run runs the scheduler until a signal or a failure ends it.
+func (s *scheduler) Run(sigs run.Signals) error {
 	return run.Life{
 		Parts: s.parts,
 		Log:   s.log,
@@ -101,8 +101,8 @@ func (s *scheduler) announce() {
 	}
 }
 
-// banner tells a person at a terminal what to do next.
-func (s *scheduler) banner(w io.Writer) {
+// Banner tells a person at a terminal what to do next.
+func (s *scheduler) Banner(w io.Writer) {
 	name := "NAME"
 	if d := s.decider.View().Plan.Domains; len(d) > 0 {
 		name = d[0].Name

@@ -69,7 +69,7 @@ func built(t *testing.T, text string) *trial {
 // start runs the scheduler until the test ends.
 func (tr *trial) start(t *testing.T) {
 	t.Helper()
-	runtest.Start(t, 2, func(end <-chan os.Signal) error { return tr.run(run.Signals{End: end}) })
+	runtest.Start(t, 2, func(end <-chan os.Signal) error { return tr.Run(run.Signals{End: end}) })
 }
 
 // addr returns where the listener of a scheme is.
@@ -144,7 +144,7 @@ func TestProgram(t *testing.T) {
 func TestBanner(t *testing.T) {
 	tr := built(t, "")
 	var b bytes.Buffer
-	tr.banner(&b)
+	tr.Banner(&b)
 	for _, o := range tr.doors.Opened() {
 		host, port, _ := net.SplitHostPort(o.Addr.String())
 		if !strings.Contains(b.String(), o.Addr.String()) && !strings.Contains(b.String(), "dig @"+host+" -p "+port+" play.live.test") {

@@ -16,6 +16,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"millrace/internal/document"
+	"millrace/internal/run"
 )
 
 // Flag is a setting given on the command line.
@@ -322,6 +323,14 @@ func (s *Sources) AddSettings(flag string, texts []string) error {
 		s.Flags = append(s.Flags, f)
 	}
 	return nil
+}
+
+// AddCommon adds the flags that every program has.
+func (s *Sources) AddCommon(f *run.Flags) error {
+	s.AddList("--cluster-key", "cluster.keys", f.ClusterKey)
+	s.Add("--log-level", "log.level", f.LogLevel)
+	s.Add("--log-format", "log.format", f.LogFormat)
+	return s.AddSettings("--set", f.Set)
 }
 
 // Reload is Load for a program that runs: a file that could hold it up is not read.

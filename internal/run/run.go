@@ -4,6 +4,7 @@
 //
 //	Main      the process: arguments, environment, signals, exit code
 //	Parse     the command line
+//	Start     the log, and a program that is built and runs until its end
 //	NewLog    the log, behind a Spool that never blocks
 //	Doors     the listeners, within limits and with a certificate
 //	Life      from the first component to the last: SIGHUP reads the settings again,
@@ -17,13 +18,13 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -34,9 +35,6 @@ const (
 	Failed  = 1 // something failed while it ran
 	Refused = 2 // it did not start
 )
-
-// LogPatience is how long the end waits for whoever reads the log.
-const LogPatience = time.Second
 
 // Signals are what the operating system tells the program. The kinds have channels
 // of their own, so that no storm of SIGHUP makes a SIGTERM go lost. Never closed.
@@ -62,15 +60,17 @@ type Flags struct {
 	LogFormat   *string  `help:"auto, text or json." placeholder:"FORMAT"`
 	Set         []string `help:"Any setting of the file, such as --set drain.deadline=5s." placeholder:"KEY=VALUE" sep:"none"`
 	CheckConfig bool     `help:"Check the settings and exit."`
-	Version     bool     `help:"Show the version and exit."`
+
+	Version kong.VersionFlag `help:"Show the version and exit."`
 }
 
 // exited is how kong ends the program, caught by Parse.
 type exited int
 
 // Parse reads the command line of the program name into flags, a pointer to a struct
-// as kong reads it. Unless ok, the program is to end with code: everything is said.
-func Parse(name, about string, flags any, args []string, stdout, stderr io.Writer) (code int, ok bool) {
+// as kong reads it. version is what the linker has set, or "". Unless ok, the program is
+// to end with code: everything is said.
+func Parse(name, about, version string, flags any, args []string, stdout, stderr io.Writer) (code int, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			e, is := p.(exited)
@@ -83,6 +83,7 @@ func Parse(name, about string, flags any, args []string, stdout, stderr io.Write
 	parser, err := kong.New(flags,
 		kong.Name(name),
 		kong.Description(about),
+		kong.Vars{"version": "millrace " + name + " " + VersionLine(version)},
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(c int) { panic(exited(c)) }),
 	)
@@ -93,6 +94,16 @@ func Parse(name, about string, flags any, args []string, stdout, stderr io.Write
 		return Refuse(name, stderr, err), false
 	}
 	return OK, true
+}
+
+// Checked says what --check-config has found, of a configuration from a file or none, and
+// returns the exit code. good is what is to say of one without a fault.
+func Checked(name, file, good string, err error, stdout, stderr io.Writer) int {
+	if err != nil {
+		return Refuse(name, stderr, err)
+	}
+	fmt.Fprintf(stdout, "%s: %s\n", cmp.Or(file, "no file"), good)
+	return OK
 }
 
 // Refuse says why the program does not start, one line for each reason, and returns

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -116,7 +117,7 @@ func TestParse(t *testing.T) {
 			Flags
 		}
 		var out, errs bytes.Buffer
-		gotCode, gotOK := Parse("thing", "Does things.", &flags, args, &out, &errs)
+		gotCode, gotOK := Parse("thing", "Does things.", "v7", &flags, args, &out, &errs)
 		if gotOK != ok || gotCode != code || !strings.Contains(out.String()+errs.String(), says) {
 			t.Errorf("%v: %d, %v, says %q%q; want %d, %v, %q", args, gotCode, gotOK, out.String(), errs.String(), code, ok, says)
 		}
@@ -125,8 +126,48 @@ func TestParse(t *testing.T) {
 	f(true, OK, "", "--port", "7", "--set", "a=b", "--check-config", "--cluster-key", "a,b")
 	f(false, OK, "Does things.", "--help")
 	f(false, OK, "--cluster-key=KEY", "--help")
+	f(false, OK, "millrace thing v7 (", "--version")
 	f(false, Refused, "thing: unknown flag --nonsense", "--nonsense")
 	f(false, Refused, "thing: --port: expected a valid 64 bit int", "--port", "x")
+}
+
+// built is a program that ends with an error.
+type built struct{ err error }
+
+func (built) Banner(io.Writer)    {}
+func (b built) Run(Signals) error { return b.err }
+
+func TestStart(t *testing.T) {
+	f := func(name string, code int, build, end error, says ...string) {
+		t.Helper()
+		j := &runtest.Journal{}
+		got := Start(slog.LevelInfo, "json", j, Signals{}, func(Output) (Program, error) { return built{end}, build })
+		var lines []string
+		for l := range strings.Lines(j.String()) {
+			lines = append(lines, l)
+		}
+		if got != code || len(lines) != len(says) {
+			t.Fatalf("%s: %d, want %d, and says %q", name, got, code, lines)
+		}
+		for i, want := range says {
+			if !strings.Contains(lines[i], want) {
+				t.Errorf("%s: says %q, want %q", name, lines[i], want)
+			}
+		}
+	}
+	f("told to end", OK, nil, nil, `"ended"`)
+	f("a failure", Failed, nil, errors.New("broken"), `"ended by a failure","err":"broken"`)
+	f("not built", Refused, errors.Join(errors.New("one"), errors.New("two")), nil, `"cannot start","err":"one"`, `"cannot start","err":"two"`)
+}
+
+func TestID(t *testing.T) {
+	if got := ID("edge-1", "node"); got != "edge-1" {
+		t.Errorf("the id of the settings becomes %q", got)
+	}
+	a, b := ID("", "node"), ID("", "node")
+	if !strings.HasPrefix(a, "node-") || len(a) != len("node-")+10 || a == b {
+		t.Errorf("made up: %q and %q", a, b)
+	}
 }
 
 func TestRefuse(t *testing.T) {
