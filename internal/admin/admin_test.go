@@ -59,7 +59,7 @@ func startOn(t *testing.T, cfg NodeConfig, ln net.Listener) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, hub: hub, table: session.NewTable(), client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
+	b := &bench{t: t, hub: hub, table: session.NewTable(), client: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
 	cluster, err := auth.NewCluster(auth.ClusterConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func placing(t *testing.T, cfg Config) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
+	b := &bench{t: t, client: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
 	b.serve(cfg, ln, Program{
 		Kind: "scheduler", ID: "here", Role: "scheduler", Version: "1.2.3", Started: now, Draining: b.draining.Load,
 		API: NewScheduler(SchedulerSources{

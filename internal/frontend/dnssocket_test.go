@@ -34,7 +34,7 @@ func serveDNS(t testing.TB, d *DNS, addr string) netip.AddrPort {
 // askOver asks over network and returns the reply.
 func askOver(t testing.TB, network, addr string, m *dns.Msg) *dns.Msg {
 	t.Helper()
-	c := &dns.Client{Net: network, Timeout: 10 * time.Second, UDPSize: 4096}
+	c := &dns.Client{Net: network, Timeout: time.Minute, UDPSize: 4096}
 	out, _, err := c.Exchange(m, addr)
 	if err != nil {
 		t.Fatalf("%s %s: %v", network, addr, err)
@@ -99,7 +99,7 @@ func TestManyAtOnce(t *testing.T) {
 			for j := range 50 {
 				q := edns(question(fmt.Sprintf("h%d-%d.app.example.com", i, j), dns.TypeA), 1232,
 					clientSubnet(fmt.Sprintf("%d.%d.0.0/24", 20+i, j)))
-				_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+				_ = c.SetDeadline(time.Now().Add(time.Minute))
 				if err := c.WriteMsg(q); err != nil {
 					t.Error(err)
 					return
@@ -142,10 +142,19 @@ func TestRateOverSockets(t *testing.T) {
 	d := newTestDNS(t, func(c *DNSConfig) { c.RateLimit, c.RateSlip, c.RateExempt = 1, 1, []string{"127.0.9.0/24"} })
 	addr := serveDNS(t, d, "127.0.0.1:0").String()
 	q := question("live.example.com", dns.TypeA)
-	var m *dns.Msg
-	for range 10 {
-		m = askOver(t, "udp", addr, q)
+	// over asks while the bucket of this address is empty. Where the machine was too slow
+	// for that, it asks again: the answer would tell nothing.
+	over := func(m *dns.Msg) *dns.Msg {
+		for {
+			for d.rates.allow(time.Now(), newRateKey(netip.MustParseAddr("127.0.0.1"), classAnswer), perSecond(1)) {
+			}
+			empty := time.Now()
+			if out := askOver(t, "udp", addr, m); time.Since(empty) < time.Second {
+				return out
+			}
+		}
 	}
+	m := over(q)
 	if !m.Truncated || len(m.Answer) > 0 || m.Rcode != 0 {
 		t.Errorf("over the rate: %v", m)
 	}
@@ -156,11 +165,11 @@ func TestRateOverSockets(t *testing.T) {
 	withCookie := func(cookie string) *dns.Msg {
 		return edns(question("live.example.com", dns.TypeA), 1232, &dns.EDNS0_COOKIE{Code: dns.EDNS0COOKIE, Cookie: cookie})
 	}
-	m = askOver(t, "udp", addr, withCookie("0123456789abcdef"))
+	m = over(withCookie("0123456789abcdef"))
 	if m.Rcode != dns.RcodeBadCookie || m.Truncated || len(m.Answer) > 0 {
 		t.Errorf("with half a cookie: %v", m)
 	}
-	m = askOver(t, "udp", addr, withCookie(m.IsEdns0().Option[0].(*dns.EDNS0_COOKIE).Cookie))
+	m = over(withCookie(m.IsEdns0().Option[0].(*dns.EDNS0_COOKIE).Cookie))
 	if m.Rcode != 0 || len(m.Answer) != 3 {
 		t.Errorf("with our cookie: %v", m)
 	}
@@ -169,13 +178,13 @@ func TestRateOverSockets(t *testing.T) {
 		t.Errorf("another kind of reply: %v", m)
 	}
 	for _, from := range []string{"127.0.9.1", "127.0.8.1"} {
-		c := &dns.Client{Dialer: &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}}
+		c := &dns.Client{Timeout: time.Minute, Dialer: &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}}
 		m, _, err := c.Exchange(q, addr)
 		if err != nil || len(m.Answer) != 3 {
 			t.Errorf("from %s: %v %v", from, m, err)
 		}
 	}
-	if st := d.Stats(); st.Slipped < 6 || st.Cookies["valid"] != 1 || st.Cookies["new"] != 1 {
+	if st := d.Stats(); st.Slipped == 0 || st.Cookies["valid"] == 0 || st.Cookies["new"] == 0 {
 		t.Errorf("counted as %+v", st)
 	}
 }
@@ -212,7 +221,7 @@ func TestNewPlan(t *testing.T) {
 	view := *fixed.view
 	view.Plan = &plan
 	swap.now.Store(&view)
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		m := askOver(t, "udp", addr, q)
 		if len(m.Answer) == 3 {
 			break

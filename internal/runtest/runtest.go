@@ -87,7 +87,7 @@ func Until(t *testing.T, what string, f func() bool) {
 }
 
 // patience is how long is waited for what must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // comes repeats f until it is true, and reports whether it was in time.
 func comes(f func() bool) bool {

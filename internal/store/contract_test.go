@@ -36,7 +36,7 @@ func contract(t *testing.T, run func(t *testing.T, test func(t *testing.T, a, b 
 
 // patience is how long a test waits for what must come; it is never waited out when all
 // is well.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // eventually waits until cond is true.
 func eventually(t testing.TB, what string, cond func() bool) {

@@ -91,7 +91,7 @@ func TestRouterComesBackWithALostEdit(t *testing.T) {
 func TestRedisHangs(t *testing.T) {
 	server := startRedis(t)
 	cfg := redisConfig(server.url())
-	cfg.Timeout = 200 * time.Millisecond
+	cfg.Timeout = 2 * time.Second
 	a := openCached(t, cfg, "")
 	last := a.edits(t, 2)
 	if err := server.cmd.Process.Signal(syscall.SIGSTOP); err != nil {

@@ -192,13 +192,13 @@ func from(i int) *net.TCPAddr {
 	return &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%200))}
 }
 
-// open connects to addr; the connection ends with everything on it after some seconds.
+// open connects to addr; the connection ends with everything on it after a minute.
 func (r *runner) open(ctx context.Context, i int, addr string) (*net.TCPConn, error) {
-	d := net.Dialer{LocalAddr: from(i), Timeout: 5 * time.Second, KeepAlive: -1}
+	d := net.Dialer{LocalAddr: from(i), Timeout: time.Minute, KeepAlive: -1}
 	c, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	return c.(*net.TCPConn), nil
 }

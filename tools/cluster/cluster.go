@@ -63,7 +63,7 @@ type Cluster struct {
 }
 
 // startTime is how long a node may take to answer; a loaded machine may need some.
-const startTime = 20 * time.Second
+const startTime = time.Minute
 
 // Start runs a topology and returns when every node answers. After an error nothing
 // is left running. A [TakenError] says that nothing was started at all.

@@ -119,7 +119,7 @@ func TestFramesComeOnceAndInOrder(t *testing.T) {
 // play connects as often as it takes for the publisher to be there.
 func play(t *testing.T, ctx context.Context, url string) *rtmp.Client {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		c, err := rtmp.Dial(ctx, url, rtmp.DefaultClientConfig())
 		if err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func pull(t *testing.T, edit func(int, flv.Tag) []flv.Tag, change func(*Config))
 	defer srv.Close()
 	cfg := DefaultConfig()
 	cfg.URLs = []string{srv.URL + "/live/s0.flv"}
-	cfg.Warmup, cfg.Duration = 100*time.Millisecond, 400*time.Millisecond
+	cfg.Warmup, cfg.Duration = 100*time.Millisecond, 2*time.Second
 	if change != nil {
 		change(&cfg)
 		for i := range cfg.URLs {
@@ -94,7 +94,6 @@ func TestRunSeesAGoodStream(t *testing.T) {
 		r := pull(t, nil, func(c *Config) {
 			c.Viewers, c.Verify, c.HTTP10, c.Workers, c.Rate, c.Sources = 20, 20, http10, 2, 1000, 3
 			c.PIDs, c.Slice = []int{os.Getpid()}, 100*time.Millisecond
-			c.Duration = 1500 * time.Millisecond // several times what 1,000 frames need
 		})
 		if !r.OK() || r.Normal.Viewers != 20 || r.Normal.Frames < 1000 || r.Bytes < 100_000 {
 			t.Errorf("http10 %v: %+v", http10, r)

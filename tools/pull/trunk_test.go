@@ -62,7 +62,7 @@ func TestRunOnTrunks(t *testing.T) {
 		cfg.URLs = append(cfg.URLs, "http://"+ln.Addr().String()+"/live/"+name+".flv")
 	}
 	cfg.Viewers, cfg.Numbered, cfg.Node, cfg.Trunk, cfg.Verify = 6, true, "edge", 2, 6
-	cfg.Warmup, cfg.Duration = 100*time.Millisecond, 400*time.Millisecond
+	cfg.Warmup, cfg.Duration = 100*time.Millisecond, 2*time.Second
 	r, err := Run(context.Background(), cfg)
 	if err != nil {
 		t.Fatal(err)
