@@ -145,7 +145,8 @@ func (n *node) publish(name stream.Name) *source {
 
 func (s *source) write(kind flv.Kind, payload []byte) {
 	s.t.Helper()
-	if err := s.p.Write(time.Now(), flv.New(kind, s.dts, payload)); err != nil {
+	now := time.Now().Add(time.Duration(s.dts) * time.Millisecond) // as if it came when it is due
+	if err := s.p.Write(now, flv.New(kind, s.dts, payload)); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -185,7 +185,8 @@ func (c *Cursor) Advance(n int) {
 	}
 }
 
-// Behind returns how far the next tag is behind the newest one.
+// Behind returns how far the next tag is behind the newest one: by their times or by when
+// they came, whichever is less. What comes all at once makes nobody slow.
 func (c *Cursor) Behind() (time.Duration, int64) {
 	w := c.s.log.window.Load()
 	ms, by := c.behind(w)
@@ -205,7 +206,7 @@ func (c *Cursor) behind(w *window) (ms, bytes int64) {
 	default:
 		e = &w.blocks[0].entries[0] // it has left the log
 	}
-	return max(0, last.tag.DTS-e.tag.DTS), last.off + int64(len(last.tag.Wire)) - e.off
+	return max(0, min(last.tag.DTS-e.tag.DTS, last.came-e.came)), last.off + int64(len(last.tag.Wire)) - e.off
 }
 
 // Held tells the cursor how long what was taken takes until the reader really has

@@ -497,3 +497,44 @@ func TestCursorIsNotBehindWhatItDidNotSee(t *testing.T) {
 		t.Errorf("then %d tags, the first of %d ms", n, tags[0].DTS)
 	}
 }
+
+// What comes all at once, after the stream was cut off from where it comes from, is
+// nothing that a reader is too slow for, nor that leaves the log before it was read.
+func TestCursorReadsWhatComesAtOnce(t *testing.T) {
+	const gop, frames = 50, 500 // twenty seconds of 40 ms
+	f := newFeed(t, nil)
+	f.key(0)
+	c := f.stream().NewCursor(CursorOptions{})
+	wantNumbers(t, drain(&c, 8), 1)
+	came := epoch.Add(10 * time.Second)
+	write := func(i int64) {
+		head := byte(0x27)
+		if i%gop == 0 {
+			head = 0x17
+		}
+		f.n++
+		tag := flv.New(flv.Video, 40*i, binary.BigEndian.AppendUint32([]byte{head, 1, 0, 0, 0}, f.n))
+		if err := f.pub.Write(came, tag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range int64(frames) {
+		write(i + 1)
+	}
+	var want []int
+	for i := range frames {
+		want = append(want, i+2)
+	}
+	wantNumbers(t, drain(&c, 8), want...)
+
+	// Who does not read it in time is slow.
+	write(frames + 1)
+	came = came.Add(DefaultConfig().ViewerDelay + time.Second)
+	for i := range int64(200) {
+		write(frames + 2 + i)
+	}
+	drain(&c, 8)
+	if got := c.Skips(); got.Time == 0 {
+		t.Errorf("skipped %+v", got)
+	}
+}

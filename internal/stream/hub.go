@@ -14,7 +14,8 @@ import (
 // Config bounds the streams of a node.
 type Config struct {
 	// LogDuration is how much of a stream is kept for readers that are behind, in
-	// media time; the newest GOP is kept besides. At least ViewerDelay.
+	// media time, and for how long at least; the newest GOP is kept besides. At least
+	// ViewerDelay.
 	LogDuration time.Duration
 	// LogBytes bounds the log of one stream whatever its duration. A GOP that is
 	// bigger has no start point until it is over.
@@ -28,7 +29,8 @@ type Config struct {
 	MaxStreams int
 	// MaxWaited bounds how many more streams readers may wait for that nobody publishes.
 	MaxWaited int
-	// ViewerDelay is how far behind in media time a reader may be before it skips.
+	// ViewerDelay is how far behind a reader may be before it skips: in media time, and
+	// for so long.
 	ViewerDelay time.Duration
 	// ViewerBytes is how far behind in bytes a reader may be before it skips.
 	ViewerBytes int64

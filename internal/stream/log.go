@@ -18,13 +18,14 @@ const maxTags = 1 << 16
 // tagCost is what a tag costs besides its bytes: its entry, and what the allocator
 // and the collector add to bytes of their own. Without it tags of two bytes would fill
 // many times the memory that the log may have.
-const tagCost = 56 + 16
+const tagCost = 64 + 16
 
 // entry is a published tag with what a reader must know about its place.
 type entry struct {
 	tag     flv.Tag
 	headers *HeaderSet // valid at this tag, which is in it when it is a header
 	off     int64      // media bytes published before this tag
+	came    int64      // when, in ms since the first tag of the stream
 }
 
 // block is a run of consecutive entries. Those below n are immutable; the writer
@@ -73,15 +74,16 @@ func newLog() *Log {
 }
 
 // bounds are what a log is held to. keep is the oldest sequence number that must stay
-// while bytes allows it, minDTS the time before which older tags may go.
+// while bytes allows it. Older tags may go when their time is before minDTS, and they came
+// before minCame: nobody has had time to read what comes all at once.
 type bounds struct {
-	keep   uint64
-	minDTS int64
-	bytes  int64
+	keep            uint64
+	minDTS, minCame int64
+	bytes           int64
 }
 
-// append adds a tag and makes it readable.
-func (l *Log) append(t flv.Tag, h *HeaderSet, to bounds) {
+// append adds a tag that came at the given time, and makes it readable.
+func (l *Log) append(t flv.Tag, h *HeaderSet, came int64, to bounds) {
 	w := l.window.Load()
 	seq := l.next.Load()
 	var b *block
@@ -94,7 +96,7 @@ func (l *Log) append(t flv.Tag, h *HeaderSet, to bounds) {
 		b = w.blocks[len(w.blocks)-1]
 	}
 	n := b.n.Load()
-	b.entries[n] = entry{tag: t, headers: h, off: l.bytes}
+	b.entries[n] = entry{tag: t, headers: h, off: l.bytes, came: came}
 	l.bytes += int64(len(t.Wire))
 	b.n.Store(n + 1)
 	l.next.Store(seq + 1)
@@ -134,7 +136,7 @@ func (l *Log) live(w *window, seq uint64, to bounds) []*block {
 		b := live[0]
 		last := &b.entries[b.n.Load()-1]
 		over := l.costSince(b, seq) > to.bytes || seq-b.first >= maxTags
-		unused := b.end() <= to.keep && last.tag.DTS < to.minDTS
+		unused := b.end() <= to.keep && last.tag.DTS < to.minDTS && last.came < to.minCame
 		if !over && !unused {
 			break
 		}

@@ -96,7 +96,8 @@ type Stream struct {
 	lastVideo  int64        // time of its newest picture
 	codecs     [2]flv.Codec // of its newest audio and video tag
 	stats      meter
-	counted    int64 // of the log, in sum
+	counted    int64     // of the log, in sum
+	born       time.Time // when the first tag came
 }
 
 const (
@@ -436,7 +437,11 @@ func (s *Stream) publish(now time.Time, p *Publisher, t flv.Tag) error {
 		keep = sp.Seq
 	}
 	cfg := s.limits.Load()
-	s.log.append(t, s.headers, bounds{keep: keep, minDTS: dts - cfg.LogDuration.Milliseconds(), bytes: s.sum.share(cfg)})
+	if s.born.IsZero() {
+		s.born = now
+	}
+	came, age := now.Sub(s.born).Milliseconds(), cfg.LogDuration.Milliseconds()
+	s.log.append(t, s.headers, came, bounds{keep: keep, minDTS: dts - age, minCame: came - age, bytes: s.sum.share(cfg)})
 	s.countLocked()
 	return nil
 }
