@@ -66,8 +66,10 @@ const (
 	// that much silence, and given up after silence.
 	lookEvery = 5 * time.Second
 	silence   = 30 * time.Second
-	// keepBuffer is how big a buffer with nothing in it may be kept.
+	// keepBuffer is how big a buffer with nothing in it may be kept; those for writes may
+	// be bigger until keepTime after a write of half as much.
 	keepBuffer = 16 << 10
+	keepTime   = 10 * time.Second
 )
 
 var (
@@ -282,7 +284,7 @@ func (s *Session) remove(c *Conn) {
 // send writes what there is to the carrier until the session ends.
 func (s *Session) send() {
 	var spare []byte
-	var sent time.Time
+	var sent, big time.Time
 	for {
 		select {
 		case <-s.work:
@@ -318,7 +320,12 @@ func (s *Session) send() {
 			s.fail(err)
 			return
 		}
-		if spare = out; cap(spare) > 2*maxPending {
+		if len(out) > keepBuffer/2 {
+			big = sent
+		}
+		// There are two buffers in turn, so both are let go of with two writes: who has no
+		// streams still gives signs of life.
+		if spare = out; cap(out) > 2*maxPending || cap(out) > keepBuffer && sent.Sub(big) >= keepTime {
 			spare = nil
 		}
 	}
