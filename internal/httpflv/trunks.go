@@ -37,9 +37,11 @@ const (
 	// maxTrunkHosts bounds of how many upstreams it is remembered that they take trunks.
 	maxTrunkHosts = 1024
 	// trunkHoldOff is how long an upstream is left alone that did not take a trunk, and
-	// trunkRefused one that said no: there may be a proxy between.
-	trunkHoldOff = 10 * time.Second
-	trunkRefused = time.Minute
+	// trunkRefused one that said no, twice as long each time up to trunkRefusedMost: there
+	// may be a proxy between, or it knows no trunks.
+	trunkHoldOff     = 10 * time.Second
+	trunkRefused     = time.Minute
+	trunkRefusedMost = 10 * time.Minute
 	// trunkIdle is how long a trunk without streams is kept.
 	trunkIdle = 30 * time.Second
 	// trunkQuiet is after what silence the other node is asked for a sign of life, and
@@ -85,6 +87,7 @@ type trunkHost struct {
 	trunks  []*outTrunk
 	dialing chan struct{} // closed when it has come to an end; nil while nobody dials
 	away    time.Time     // not asked until then
+	pause   time.Duration // after it said no last; 0 if it did not
 }
 
 // outTrunk is a trunk that this node has opened.
@@ -217,12 +220,20 @@ func (t *Trunks) add(h *trunkHost, key string) {
 		_ = x.tcp.Close()
 	case err == nil:
 		h.trunks = append(h.trunks, x)
+		h.pause = 0
 	default:
-		h.away = time.Now().Add(trunkHoldOff)
-		if _, refused := errors.AsType[*PullError](err); refused {
-			h.away = time.Now().Add(trunkRefused)
-		}
+		h.hold(time.Now(), err)
 	}
+}
+
+// hold leaves h alone for a while because of err.
+func (h *trunkHost) hold(now time.Time, err error) {
+	pause := trunkHoldOff
+	if _, refused := errors.AsType[*PullError](err); refused {
+		h.pause = min(max(2*h.pause, trunkRefused), trunkRefusedMost)
+		pause = h.pause
+	}
+	h.away = now.Add(pause)
 }
 
 // upgrade opens a trunk to u.

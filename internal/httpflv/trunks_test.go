@@ -477,6 +477,26 @@ func TestTrunksAreKept(t *testing.T) {
 	}
 }
 
+// Who refuses trunks is asked ever more seldom, and who is not there as often as before.
+func TestTrunkRefusedAgainAndAgain(t *testing.T) {
+	now := time.Unix(1000, 0)
+	h := &trunkHost{}
+	f := func(err error, want time.Duration) {
+		t.Helper()
+		if h.hold(now, err); h.away.Sub(now) != want {
+			t.Errorf("after %v it is left alone for %v, want %v", err, h.away.Sub(now), want)
+		}
+	}
+	no, dead := fmt.Errorf("asked: %w", &PullError{Status: 404}), errors.New("no way")
+	f(no, time.Minute)
+	f(no, 2*time.Minute)
+	f(dead, trunkHoldOff)
+	f(no, 4*time.Minute)
+	f(no, 8*time.Minute)
+	f(no, trunkRefusedMost)
+	f(no, trunkRefusedMost)
+}
+
 // Upstreams that are gone leave room for others.
 func TestTrunkHostsAreForgotten(t *testing.T) {
 	x := NewTrunks(TrunkConfig{Streams: func() int { return 8 }})
