@@ -119,8 +119,8 @@ func (a *asker) note(server string, v Version, news bool, err error) (level slog
 	a.counts[outcome].Add(1)
 	if err == nil {
 		a.answered = server
-		if a.rota.answered() {
-			a.log.Info(a.what+" are followed again", "server", server)
+		if line := a.rota.welcome(a.what + " are followed"); line != "" {
+			a.log.Info(line, "server", server)
 		}
 		s.At = time.Now()
 	}

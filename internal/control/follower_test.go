@@ -453,7 +453,15 @@ func TestFollowerLog(t *testing.T) {
 		s.Bundle(bundle(t, "s1", 1, 3))
 		n.http("s1:80", s)
 		next(t, f, nil, time.Hour)
-		if !strings.Contains(log.String(), "followed again") {
+		if !strings.Contains(log.String(), `msg="snapshots are followed" server=http://s1:80`) || strings.Contains(log.String(), "again") {
+			t.Errorf("the first answer is not told:\n%s", log.String())
+		}
+		have := bundle(t, "s1", 1, 3)
+		n.set("s1:80", nil)
+		next(t, f, have, time.Hour)
+		n.http("s1:80", s)
+		next(t, f, have, time.Hour)
+		if strings.Count(log.String(), `msg="snapshots are followed again" server=http://s1:80`) != 1 {
 			t.Errorf("the return is not told:\n%s", log.String())
 		}
 	})

@@ -82,6 +82,20 @@ func (r *rota) answered() (again bool) {
 	return again
 }
 
+// welcome notes an answer, and returns the line that the log should have of it: what, of
+// the first one; what with "again" of one after a failure that was logged; none of others.
+func (r *rota) welcome(what string) string {
+	first := !r.settled
+	again := r.answered()
+	switch {
+	case first:
+		return what
+	case again:
+		return what + " again"
+	}
+	return ""
+}
+
 // failed notes that the server failed at now and goes on to the next. It reports whether
 // that is worth a line in the log, and of which level: a server that is merely early will
 // answer.
