@@ -58,6 +58,10 @@ func (r *routerOf) Heartbeat(_ time.Time, h *control.Heartbeat, _ netip.Addr) (c
 
 func (r *routerOf) Refused(time.Time, string, netip.Addr, control.Refusal, string) {}
 
+func (r *routerOf) Placeless(string) (control.Refusal, string) {
+	return control.NoSnapshot, "nothing yet"
+}
+
 func (r *routerOf) Orders(string) *control.OrdersPaper {
 	r.mu.Lock()
 	defer r.mu.Unlock()

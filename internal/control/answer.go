@@ -106,13 +106,21 @@ func (s *Server) bulletin(ctx *fasthttp.RequestCtx, path, signature string) (Ref
 	case !ok:
 		return TooMany, fmt.Sprintf("%d questions wait here already: ask another server", s.cfg.MaxWaiting)
 	case p == nil:
-		return NoSnapshot, "this server has nothing to tell yet: ask another one"
+		return s.nothing(path, string(h.Peek(nodeField)))
 	case p.token == have:
 		s.send(ctx, signature, fasthttp.StatusNotModified, p.token, &nobody)
 	default:
 		s.send(ctx, signature, fasthttp.StatusOK, p.token, p.in(best(string(h.Peek("Accept-Encoding")))))
 	}
 	return NotRefused, ""
+}
+
+// nothing says why a node is not told what it asks for.
+func (s *Server) nothing(path, node string) (Refusal, string) {
+	if f := s.fleet.Load(); f != nil && path == snapshotPath {
+		return (*f).Placeless(node)
+	}
+	return NoSnapshot, "this server has nothing to tell yet: ask another one"
 }
 
 func (s *Server) verify(q question, signature string) (Refusal, string) {

@@ -134,7 +134,7 @@ func refusalText(resp *http.Response) string {
 	if err != nil || json.Unmarshal(b, &said) != nil || said.Error == "" {
 		return fmt.Sprintf("%.100q", b)
 	}
-	return fmt.Sprintf("%.200s (%.40s)", said.Error, said.Reason)
+	return fmt.Sprintf("%.400s (%.40s)", said.Error, said.Reason)
 }
 
 // lively is a body that may take its time as long as something comes.

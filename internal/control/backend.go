@@ -29,6 +29,10 @@ type Backend interface {
 	// Orders returns what the node is to follow now, nil when there is nothing yet. It is
 	// asked again after each [Server.OrdersChanged].
 	Orders(node string) *OrdersPaper
+	// Placeless says why there is nothing yet that players are placed by: NoSnapshot, or
+	// LeftOut when the node that asks is an edge that cannot be offered to players, and what
+	// to do, for its operator.
+	Placeless(node string) (Refusal, string)
 	// Path tells where the node should pull the stream from. Its answer always has a
 	// reason, also when nobody knows the stream or the node.
 	Path(node string, s stream.Name) Route

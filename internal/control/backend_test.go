@@ -24,6 +24,7 @@ type fakeFleet struct {
 	routes         map[stream.Name]Route
 	slow           time.Duration // before an answer
 	resend         bool          // once
+	leftOut        string        // in every Ack
 	asked          int           // paths
 	refused        []string      // that it was told of
 }
@@ -45,7 +46,7 @@ func (f *fakeFleet) Heartbeat(_ time.Time, h *Heartbeat, _ netip.Addr) (Ack, Ref
 		return Ack{}, f.refuse, errors.New("no: " + f.refuse.String())
 	}
 	f.heard = append(f.heard, h)
-	a := Ack{Router: f.name, Sequence: h.Sequence, Interval: f.every, Resend: f.resend, Refused: f.refusedSamples}
+	a := Ack{Router: f.name, Sequence: h.Sequence, Interval: f.every, Resend: f.resend, LeftOut: f.leftOut, Refused: f.refusedSamples}
 	f.resend, f.refusedSamples = false, nil
 	return a, NotRefused, nil
 }
@@ -60,6 +61,10 @@ func (f *fakeFleet) Orders(node string) *OrdersPaper {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.orders[node]
+}
+
+func (f *fakeFleet) Placeless(node string) (Refusal, string) {
+	return LeftOut, "nowhere to place players: set router.region on " + node
 }
 
 func (f *fakeFleet) Path(_ string, n stream.Name) Route {

@@ -197,8 +197,11 @@ func (b *Beat) beat(ctx context.Context, now time.Time) time.Duration {
 		return max(b.rota.pause(), rest+jitter(rest), hurryPause)
 	}
 	b.counts[Answered].Add(1)
-	if b.rota.answered() {
-		b.log.Info("heartbeats are taken again", "server", server, "router", ack.Router)
+	if line := b.rota.welcome("heartbeats are taken"); line != "" {
+		b.log.Info(line, "server", server, "router", ack.Router)
+	}
+	if ack.LeftOut != "" && ack.LeftOut != s.LeftOut {
+		b.log.Warn("players are not sent to this node", "server", server, "reason", LeftOut, "err", ack.LeftOut)
 	}
 	b.remember(h, server, ack)
 	b.interval = b.cfg.Every

@@ -16,6 +16,7 @@ type BeatStatus struct {
 	Interval time.Duration     `json:"interval_ns"`        // wanted by the router
 	Orders   string            `json:"orders,omitempty"`   // token of the newest that the router has for this node
 	Snapshot string            `json:"snapshot,omitempty"` // token of the newest that the router has
+	LeftOut  string            `json:"left_out,omitempty"` // why players are not sent to this node, as the router says
 	Error    string            `json:"error,omitempty"`    // why the last heartbeat was not taken; "" when it was
 	Sent     uint64            `json:"sent"`               // heartbeats, since the start
 	Taken    uint64            `json:"taken"`              // of them
@@ -29,7 +30,7 @@ type BeatStatus struct {
 // took notes that h was taken.
 func (s *BeatStatus) took(server string, h *Heartbeat, ack *Ack, interval time.Duration, now time.Time, took time.Duration) {
 	s.Server, s.Router, s.Sequence, s.At, s.Took, s.Error = server, ack.Router, h.Sequence, now, took, ""
-	s.Interval, s.Orders, s.Snapshot = interval, ack.Orders, ack.Snapshot
+	s.Interval, s.Orders, s.Snapshot, s.LeftOut = interval, ack.Orders, ack.Snapshot, ack.LeftOut
 	s.Taken++
 	if ack.Resend {
 		s.Resent++

@@ -2,8 +2,10 @@ package control
 
 import (
 	"context"
+	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -114,6 +116,47 @@ func beating(t *testing.T, net *network, node *fakeNode, change func(*BeatConfig
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
+}
+
+// TestBeatLog has a node that players are not sent to, and a router that goes and comes
+// back: each is told once.
+func TestBeatLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, node := &network{}, newNode()
+		s, fleet := newRouter(t, "r1", clusterKey)
+		net.http("r1:80", s)
+		fleet.leftOut = "it says no region: set router.region on it"
+		cfg := DefaultBeatConfig()
+		cfg.Servers = []string{"http://r1:80"}
+		var log strings.Builder
+		b, err := NewBeat(cfg, node, "e1", newCluster(t, clusterKey), net.dial, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = b.Run(ctx) })
+		pass(10 * time.Second)
+		status := b.Status()
+		net.set("r1:80", nil)
+		pass(10 * time.Second)
+		net.http("r1:80", s)
+		pass(10 * time.Second)
+		cancel()
+		wg.Wait()
+		net.wg.Wait()
+		if status.LeftOut != fleet.leftOut {
+			t.Errorf("the status says %q", status.LeftOut)
+		}
+		for _, want := range []string{
+			`msg="heartbeats are taken" server=http://r1:80 router=r1`, `msg="heartbeats are taken again" server=http://r1:80 router=r1`,
+			`level=WARN msg="players are not sent to this node" server=http://r1:80 reason=left_out err="it says no region: set router.region on it"`,
+		} {
+			if n := strings.Count(log.String(), want); n != 1 {
+				t.Errorf("%d times %s:\n%s", n, want, log.String())
+			}
+		}
+	})
 }
 
 func TestBeatTellsWhatChanged(t *testing.T) {

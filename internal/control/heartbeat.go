@@ -138,6 +138,9 @@ type Ack struct {
 	Interval int    `json:"interval"`
 	Orders   string `json:"orders,omitempty"`   // token of the newest orders for the node
 	Snapshot string `json:"snapshot,omitempty"` // token of the newest snapshot
+	// LeftOut says why players are not sent to the node, and what to set on it; empty: they
+	// may be, or it is no edge.
+	LeftOut string `json:"left_out,omitempty"`
 	// Refused counts samples that were not taken, by reason; the first of them are told.
 	Refused map[string]int `json:"refused,omitempty"`
 	First   []string       `json:"first,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"millrace/internal/auth"
 	"millrace/internal/stream"
@@ -89,6 +90,8 @@ func ParseAck(b []byte) (*Ack, error) {
 		return nil, fmt.Errorf("the router calls itself %.80q, which is no id", a.Router)
 	case a.Interval < 0 || time.Duration(a.Interval) > maxInterval/time.Millisecond:
 		return nil, fmt.Errorf("the router wants the next heartbeat after %d ms", a.Interval)
+	case len(a.LeftOut) > maxDetail || !utf8.ValidString(a.LeftOut):
+		return nil, fmt.Errorf("the router says of the node %.80q", a.LeftOut)
 	case len(a.Orders) > maxToken || len(a.Snapshot) > maxToken || len(a.Refused) > maxWords || len(a.First) > maxWords:
 		return nil, errors.New("the answer to the heartbeat has lists or words that are too long")
 	}

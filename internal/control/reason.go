@@ -24,12 +24,13 @@ const (
 	Replayed              // not newer than what this node has said already
 	TableFull             // more nodes, or more streams, than the server keeps
 	NoOrders              // there are none for this node: no plan yet, or it was not heard of
+	LeftOut               // players are not sent to this node, and there is no other to place them on
 	refusals
 )
 
 var refusalWords = [refusals]string{
 	"not_refused", "bad_request", "unsigned", "bad_signature", "clock_skew", "not_found", "no_snapshot", "too_many", "draining",
-	"too_big", "absurd", "not_yours", "identity_taken", "replayed", "table_full", "no_orders",
+	"too_big", "absurd", "not_yours", "identity_taken", "replayed", "table_full", "no_orders", "left_out",
 }
 
 // String returns the word of r.

@@ -16,7 +16,7 @@ import (
 var statusOf = [refusals]int{
 	BadRequest: 400, Unsigned: 401, BadSignature: 403, ClockSkew: 403, NotFound: 404,
 	NoSnapshot: 503, TooMany: 503, Draining: 503,
-	TooBig: 413, Absurd: 422, NotYours: 403, IdentityTaken: 409, Replayed: 409, TableFull: 507, NoOrders: 503,
+	TooBig: 413, Absurd: 422, NotYours: 403, IdentityTaken: 409, Replayed: 409, TableFull: 507, NoOrders: 503, LeftOut: 503,
 }
 
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r Refusal, text string) {

@@ -13,6 +13,26 @@ import (
 	"millrace/internal/sched"
 )
 
+// TestServerSaysWhyThereIsNothing has the backend say it, where there is one.
+func TestServerSaysWhyThereIsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{}
+		s, _ := newRouter(t, "r1", clusterKey)
+		n.http("r1:80", s)
+		c := newClientOf(t, n, clusterKey)
+		defer n.wg.Wait()
+		defer c.close()
+		_, err := c.ask(t.Context(), "http://r1:80", snapshotPath, 0, MaxSnapshot)
+		const want = "503 Service Unavailable: nowhere to place players: set router.region on e1 (left_out)"
+		if outcomeOf(err) != Refused || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if _, err := c.ask(t.Context(), "http://r1:80", statePath, 0, MaxReport); err == nil || !strings.Contains(err.Error(), "(no_snapshot)") {
+			t.Errorf("without a report: %v", err)
+		}
+	})
+}
+
 // newClientOf returns a client for the servers of n.
 func newClientOf(t *testing.T, n *network, keys ...string) *client {
 	t.Helper()

@@ -55,6 +55,7 @@ func (f *Fleet) Heartbeat(now time.Time, h *control.Heartbeat, from netip.Addr) 
 	if t.added || t.restarted || t.returned {
 		f.nodeBack(now, back{id: h.Node, boot: h.Boot, sequence: h.Sequence, added: t.added, restarted: t.restarted})
 	}
+	ack.LeftOut = t.leftOut
 	if p := f.Orders(h.Node); p != nil {
 		ack.Orders = p.Token()
 	}

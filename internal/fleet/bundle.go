@@ -35,12 +35,6 @@ type bundleOf struct {
 	anyway     time.Time
 }
 
-// leftOut is an edge that cannot be offered, by what it says of itself.
-type leftOut struct {
-	identity *control.Identity
-	err      error
-}
-
 // publishBundle publishes what schedulers place from, if that has changed. Edges that are
 // silent stay in it until they are forgotten: schedulers see for themselves, and a router
 // that is cut off empties no zone.
@@ -106,7 +100,11 @@ func (f *Fleet) snapshot(now time.Time, fr *frame) (*sched.Snapshot, error) {
 	known := map[string]bool{}
 	for i := range fr.nodes {
 		of := fr.nodes[i].identity
-		if of.Role != plan.Edge || len(s.Nodes) == sched.MaxNodes || !f.offerable(now, of) {
+		if of.Role != plan.Edge || len(s.Nodes) == sched.MaxNodes {
+			continue
+		}
+		if why := fr.nodes[i].leftOut; why != "" {
+			f.leaveOut(now, of.ID, why)
 			continue
 		}
 		if !declared[of.Region] {
@@ -119,7 +117,7 @@ func (f *Fleet) snapshot(now time.Time, fr *frame) (*sched.Snapshot, error) {
 		s.Nodes = append(s.Nodes, n)
 		known[n.ID], known["dc:"+n.Datacenter] = true, true
 	}
-	maps.DeleteFunc(f.planner.leftOut, func(id string, _ leftOut) bool { return fr.node(id) == nil })
+	maps.DeleteFunc(f.planner.leftOut, func(id, why string) bool { n := fr.node(id); return n == nil || n.leftOut != why })
 	s.Overrides = existing(s.Overrides, known)
 	s.Quality = append(slices.Clone(s.Quality), f.planner.quality.rows(now, f, known, s.Quality)...)
 	return &s, s.Validate()
@@ -127,33 +125,24 @@ func (f *Fleet) snapshot(now time.Time, fr *frame) (*sched.Snapshot, error) {
 
 // edge is a node as schedulers take it, without edits.
 func (f *Fleet) edge(of *control.Identity) sched.Node {
-	n := sched.Node{
-		ID: of.ID, Role: of.Role, Datacenter: of.Datacenter, Region: of.Region, ISPs: of.ISPs, Addresses: of.Addresses, HTTPPort: of.HTTPPort,
-		HTTPSPort: of.HTTPSPort, Host: of.Host, Capacity: of.Capacity, Weight: of.Weight, Groups: of.Groups,
-	}
+	n := edgeOf(of)
 	if n.Capacity <= 0 {
 		n.Capacity = f.cfg.Capacity
 	}
 	return n
 }
 
-// offerable reports whether schedulers can take an edge as it is: one that cannot be
-// offered must not keep all others from being so.
-func (f *Fleet) offerable(now time.Time, of *control.Identity) bool {
-	was, ok := f.planner.leftOut[of.ID]
-	if ok && was.identity == of {
-		return was.err == nil
+// leaveOut tells of an edge that cannot be offered to players, once for each reason.
+func (f *Fleet) leaveOut(now time.Time, id, why string) {
+	if f.planner.leftOut[id] == why {
+		return
 	}
-	alone := sched.Snapshot{Nodes: []sched.Node{f.edge(of)}}
-	err := alone.Validate()
-	f.planner.leftOut[of.ID] = leftOut{of, err}
-	if err != nil && (was.err == nil || was.err.Error() != err.Error()) {
-		f.log.Warn("an edge cannot be offered to players", "node", of.ID, "err", err)
-		f.events.add(now, Event{
-			ID: "left_out/" + of.ID + "/" + strconv.FormatUint(xxhash.Sum64String(err.Error()), 36), Kind: KindLeftOut, Node: of.ID, Detail: err.Error(),
-		})
-	}
-	return err == nil
+	f.planner.leftOut[id] = why
+	f.log.Warn("players are not sent to a node", "node", id, "reason", control.LeftOut, "err", why)
+	f.events.add(now, Event{
+		ID: "left_out/" + id + "/" + strconv.FormatUint(xxhash.Sum64String(why), 36), Kind: KindLeftOut, Node: id,
+		Reason: control.LeftOut.String(), Detail: why,
+	})
 }
 
 // existing returns overrides without nodes and datacenters that are not there; those that

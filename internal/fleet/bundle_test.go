@@ -51,7 +51,7 @@ func TestBundle(t *testing.T) {
 		if r.placed("relay-a") != nil || r.placed("center-1") != nil || r.placed("edge-bad") != nil {
 			t.Error("what is no edge, or none that can be offered, is offered")
 		}
-		if e := r.Events(EventFilter{Kind: KindLeftOut}, 0, 9); len(e.Events) != 1 || e.Events[0].Node != "edge-bad" {
+		if e := r.Events(EventFilter{Kind: KindLeftOut}, 0, 9); len(e.Events) != 1 || e.Events[0].Node != "edge-bad" || e.Events[0].Reason != "left_out" {
 			t.Errorf("events: %+v", e.Events)
 		}
 		edit(KeyNetwork, 0, "regions:\n  - name: north\n    lat: 39.9\n    lon: 116.4\n")

@@ -112,7 +112,7 @@ func New(cfg Config, s store.Store, log *slog.Logger) (*Fleet, error) {
 	f.orders.made = map[string]paper{}
 	f.share.peers = map[string]*peer{}
 	f.share.now.alone = true
-	f.planner.leftOut = map[string]leftOut{}
+	f.planner.leftOut = map[string]string{}
 	f.docs.Store(noDocuments())
 	f.reached.Store(true)
 	f.kick, f.framed, f.again = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)

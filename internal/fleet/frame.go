@@ -37,6 +37,7 @@ type frame struct {
 // nodeFrame is a node in a frame.
 type nodeFrame struct {
 	identity *control.Identity
+	leftOut  string // why players are not sent to it
 	state    NodeState
 	down     bool
 	seed     bool
@@ -132,7 +133,7 @@ func (r *registry) frame() (out []nodeFrame, streams int, identities uint64) {
 		}
 		m.digest()
 		out = append(out, nodeFrame{
-			identity: m.identity, down: m.down, seed: m.seed, boot: m.boot, heard: m.heard, started: m.started, router: m.router,
+			identity: m.identity, leftOut: m.leftOut, down: m.down, seed: m.seed, boot: m.boot, heard: m.heard, started: m.started, router: m.router,
 			load: m.load, pulled: m.pulled, demand: m.demand, viewers: m.viewers, refused: m.refused, draining: m.draining, full: m.full,
 			orders: m.orders, streams: len(m.carried), sources: m.counts, uses: m.uses, names: m.names,
 		})

@@ -199,8 +199,8 @@ type planner struct {
 	rosterAt   time.Time
 	identities uint64 // of the registry, as in the roster that was published last
 	bundleAt   time.Time
-	bundleOf   bundleOf    // what the last bundle was made of
-	quality    qualityKept // that of players, as it is in bundles
-	leftOut    map[string]leftOut
-	docs       *documents // that the last plan was made with
+	bundleOf   bundleOf          // what the last bundle was made of
+	quality    qualityKept       // that of players, as it is in bundles
+	leftOut    map[string]string // edges that cannot be offered, and why, as was told
+	docs       *documents        // that the last plan was made with
 }

@@ -111,7 +111,8 @@ func (r *registry) seedFrom(now time.Time, list []rosterNode) {
 			continue
 		}
 		m := r.add(n.Identity.ID)
-		m.identity, m.boot, m.started, m.heard, m.seed = &n.Identity, n.Boot, n.Started, r.began, true
+		m.identify(&n.Identity)
+		m.boot, m.started, m.heard, m.seed = n.Boot, n.Started, r.began, true
 	}
 }
 

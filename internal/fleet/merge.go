@@ -104,7 +104,8 @@ func (r *registry) mergeIdentities(now time.Time, router string, list []control.
 			if len(r.nodes) < r.cfg.MaxNodes && to.ID != "" {
 				m = r.add(to.ID)
 				// It has not been heard yet: the entry of nodes, which is read next, tells when.
-				m.identity, m.router, m.down, m.heard = to, router, true, now
+				m.identify(to)
+				m.router, m.down, m.heard = router, true, now
 			}
 		case m.router == router:
 			r.identify(m, to)

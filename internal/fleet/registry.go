@@ -27,6 +27,7 @@ type registry struct {
 type member struct {
 	id       string
 	identity *control.Identity // never changed, but replaced
+	leftOut  string            // why players are not sent to it, by its identity
 	boot     string
 	started  time.Time
 	sequence uint64
@@ -106,6 +107,7 @@ type taken struct {
 	added     bool // the node was not known
 	restarted bool // it is another run of the program
 	returned  bool // it was down
+	leftOut   string
 }
 
 // take takes a heartbeat. What it refuses disturbs nothing.
@@ -138,6 +140,7 @@ func (r *registry) take(now time.Time, h *control.Heartbeat, from netip.Addr) (t
 	}
 	t.returned = m.down
 	r.update(now, m, h, from)
+	t.leftOut = m.leftOut
 	t.resend = !r.carry(m, h)
 	return t, control.NotRefused, nil
 }
@@ -217,12 +220,15 @@ func (r *registry) update(now time.Time, m *member, h *control.Heartbeat, from n
 	}
 }
 
+// identify sets what a node says of itself, and what follows from it.
+func (m *member) identify(to *control.Identity) { m.identity, m.leftOut = to, leftOut(to) }
+
 // identify replaces what a node says of itself.
 func (r *registry) identify(m *member, to *control.Identity) {
 	if m.identity != nil && sameIdentity(m.identity, to) {
 		return
 	}
-	m.identity = to
+	m.identify(to)
 	r.identities++
 }
 
