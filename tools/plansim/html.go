@@ -1,15 +1,16 @@
 package main
 
 import (
-	_ "embed"
 	"fmt"
 	"html"
 	"math"
 	"strings"
+
+	"millrace/tools/page"
 )
 
-//go:embed style.css
-var style string
+// style gives the two ways of planning their colours.
+const style = ".paths { --of: var(--blue); }\n.tree { --of: var(--orange); }\n"
 
 // The measures of a chart, in units of its view box.
 const (
@@ -27,11 +28,10 @@ var ways = [...]string{"tree", "paths"}
 // html is the report as one page that needs nothing else.
 func (r *result) html() string {
 	var b strings.Builder
-	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n" +
-		"<title>Streams by tree and by paths</title>\n<style>\n" + style + "</style>\n<main>\n<h1>Streams by tree and by paths</h1>\n")
+	page.Begin(&b, "Streams by tree and by paths", style)
 	b.WriteString("<p>The same streams are brought to the same edges twice: through a tree of pools, and by a path for each stream and node.</p>\n<div class=\"figures\">\n")
 	for _, g := range r.goals() {
-		fmt.Fprintf(&b, "<div><strong>%.1f %%</strong><span>less %s</span><em>cold streams, at least %.0f %%</em></div>\n", less(g.tree, g.flat), html.EscapeString(g.name), goal)
+		page.Figure(&b, fmt.Sprintf("%.1f %%", less(g.tree, g.flat)), "less "+g.name, fmt.Sprintf("cold streams, at least %.0f %%", goal))
 	}
 	b.WriteString("</div>\n")
 	var names []string
@@ -54,12 +54,14 @@ func (r *result) html() string {
 	section(&b, "Delay of cold streams", "ms that a share of the edges does not exceed, %", lines(spread, 20))
 	section(&b, "Choices that change", fmt.Sprintf("first choices of pools, and answers to the same %d questions, in each second; one link is slow from second %d to %d", r.churn.asked, slowFrom, slowTo),
 		lines([2][]float64{floats(r.churn.pools), floats(r.churn.paths)}, 20))
-	fmt.Fprintf(&b, "<section>\n<h2>All figures</h2>\n<pre>%s</pre>\n</section>\n</main>\n</html>\n", html.EscapeString(r.text()))
+	fmt.Fprintf(&b, "<section>\n<h2>All figures</h2>\n<pre>%s</pre>\n</section>\n", html.EscapeString(r.text()))
+	page.End(&b)
 	return b.String()
 }
 
 func section(b *strings.Builder, title, note, svg string) {
-	fmt.Fprintf(b, "<section>\n<h2>%s</h2>\n<p class=\"note\">%s</p>\n<p class=\"legend\">", html.EscapeString(title), html.EscapeString(note))
+	page.Section(b, title, note)
+	b.WriteString("<p class=\"legend\">")
 	for _, way := range ways {
 		fmt.Fprintf(b, `<span class="%s">%s</span>`, way, way)
 	}

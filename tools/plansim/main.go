@@ -34,6 +34,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"millrace/tools/page"
 )
 
 // options are the flags.
@@ -41,7 +43,7 @@ type options struct {
 	streams, viewers, edges int
 	cold                    int
 	seed                    uint64
-	text, html              string
+	files                   page.Files
 }
 
 func main() {
@@ -66,8 +68,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.edges, "edges", 5, "edges of each ISP in each region")
 	f.IntVar(&o.cold, "cold", 200, "streams of the comparison of cold ones, each with viewers on 20 edges")
 	f.Uint64Var(&o.seed, "seed", 1, "what chance starts from")
-	f.StringVar(&o.text, "text", "", "write the tables here too")
-	f.StringVar(&o.html, "html", "", "write a page with charts here")
+	o.files.Flags(f)
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -93,17 +94,5 @@ func run(o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	text := r.text()
-	if _, err := io.WriteString(out, text); err != nil {
-		return err
-	}
-	if o.text != "" {
-		if err := os.WriteFile(o.text, []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	if o.html != "" {
-		return os.WriteFile(o.html, []byte(r.html()), 0o644)
-	}
-	return nil
+	return o.files.Write(out, r.text(), r.html)
 }

@@ -49,11 +49,11 @@ func (c *chart) svg(b *strings.Builder, t *tally) {
 	duration := float64(len(t.bins)) * float64(t.width)
 	drawTroubles(b, t, duration)
 	for v := c.low; v <= c.high+c.step/1000; v += c.step {
-		fmt.Fprintf(b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text class="axis" x="%d" y="%.1f" text-anchor="end">`+c.format+"</text>\n",
+		fmt.Fprintf(b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">`+c.format+"</text>\n",
 			left, chartWidth-right, c.y(v), c.y(v), left-8, c.y(v)+4, v)
 	}
 	for at, step := time.Duration(0), clock(time.Duration(duration)); float64(at) <= duration; at += step {
-		fmt.Fprintf(b, `<text class="axis" x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",
 			x(float64(at)/duration), chartHeight-bottom+18, clockText(at))
 	}
 	if !math.IsNaN(c.mark) {
@@ -133,7 +133,7 @@ func (c *bars) svg(b *strings.Builder, title string) {
 			barLeft-12, y+barHeight*len(c.lines)/2+5, html.EscapeString(name))
 		for i, l := range c.lines {
 			width := (chartWidth - barLeft - 70) * l.values[g] / 100
-			fmt.Fprintf(b, `<rect class="bar %s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/><text class="value" x="%.1f" y="%d">%.1f %%</text>`+"\n",
+			fmt.Fprintf(b, `<rect class="bar %s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/><text x="%.1f" y="%d">%.1f %%</text>`+"\n",
 				l.class, barLeft, y+barHeight*i, width, barHeight-3, barLeft+width+8, y+barHeight*i+12, l.values[g])
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"html"
 	"math"
 	"strings"
+
+	"millrace/tools/page"
 )
 
 //go:embed style.css
@@ -20,15 +22,14 @@ const (
 // html is the report as one page that needs nothing else.
 func (r *report) html() string {
 	var b strings.Builder
-	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n" +
-		"<title>Who ends on the right edge</title>\n<style>\n" + style + "</style>\n<main>\n<h1>Who ends on the right edge</h1>\n")
+	page.Begin(&b, "Who ends on the right edge", style)
 	fmt.Fprintf(&b, "<p>%s</p>\n", html.EscapeString(r.world()))
 	b.WriteString("<p>An edge is right if it is the one that the policy wants for the player's true address, by what the scheduler knows at that moment, or not worse by more than the threshold. " +
 		"The same players are simulated twice: without the re-check, and with it.</p>\n")
 	r.writeGoals(&b)
 	r.writeKinds(&b)
 	for _, c := range r.charts() {
-		fmt.Fprintf(&b, "<section>\n<h2>%s</h2>\n<p class=\"note\">%s</p>\n", html.EscapeString(c.title), html.EscapeString(c.note))
+		page.Section(&b, c.title, c.note)
 		writeLegend(&b, c.lines)
 		c.svg(&b, r.with)
 		b.WriteString("</section>\n")
@@ -36,24 +37,22 @@ func (r *report) html() string {
 	for _, t := range r.tables() {
 		t.writeHTML(&b)
 	}
-	fmt.Fprintf(&b, "<p class=\"note\">Repeat with</p>\n<pre>%s</pre>\n</main>\n</html>\n", html.EscapeString(r.command()))
+	fmt.Fprintf(&b, "<p class=\"note\">Repeat with</p>\n<pre>%s</pre>\n", html.EscapeString(r.command()))
+	page.End(&b)
 	return b.String()
 }
 
 func (r *report) writeGoals(b *strings.Builder) {
 	b.WriteString("<div class=\"figures\">\n")
-	figure := func(value, name, note string) {
-		fmt.Fprintf(b, "<div><strong>%s</strong><span>%s</span><em>%s</em></div>\n", html.EscapeString(value), html.EscapeString(name), html.EscapeString(note))
-	}
 	for _, g := range r.goals() {
 		verdict := "missed"
 		if g.reached {
 			verdict = "reached"
 		}
-		figure(g.value, g.name, g.bound+": "+verdict)
+		page.Figure(b, g.value, g.name, g.bound+": "+verdict)
 	}
-	figure(fmt.Sprintf("%.1f %%", share(r.without.all.right, r.without.all.served)), "on the right edge by DNS alone", "without the re-check")
-	figure(per(r.with.all.redirects, r.with.all.served), "redirects per play", "with the re-check")
+	page.Figure(b, fmt.Sprintf("%.1f %%", share(r.without.all.right, r.without.all.served)), "on the right edge by DNS alone", "without the re-check")
+	page.Figure(b, per(r.with.all.redirects, r.with.all.served), "redirects per play", "with the re-check")
 	b.WriteString("</div>\n")
 }
 
@@ -69,8 +68,7 @@ func (r *report) writeKinds(b *strings.Builder) {
 	}
 	add("all players", &r.without.all, &r.with.all)
 	const title = "Plays on the right edge, by resolver"
-	fmt.Fprintf(b, "<section>\n<h2>%s</h2>\n", title)
-	b.WriteString("<p class=\"note\">Near: at the player's own ISP, in its region. Far: in another region, with or without the client subnet (ECS).</p>\n")
+	page.Section(b, title, "Near: at the player's own ISP, in its region. Far: in another region, with or without the client subnet (ECS).")
 	writeLegend(b, c.lines)
 	c.svg(b, title)
 	b.WriteString("</section>\n")
@@ -168,10 +166,7 @@ func marks(high float64) float64 {
 }
 
 func (t *tabular) writeHTML(b *strings.Builder) {
-	fmt.Fprintf(b, "<section>\n<h2>%s</h2>\n", html.EscapeString(t.title))
-	if t.note != "" {
-		fmt.Fprintf(b, "<p class=\"note\">%s</p>\n", html.EscapeString(t.note))
-	}
+	page.Section(b, t.title, t.note)
 	b.WriteString("<div class=\"wide\"><table>\n<tr><th></th>")
 	for _, h := range t.head {
 		fmt.Fprintf(b, "<th>%s</th>", html.EscapeString(h))

@@ -39,6 +39,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"millrace/tools/page"
 )
 
 // options are the flags.
@@ -52,7 +54,7 @@ type options struct {
 	answers                 int
 	ttl, lag                time.Duration
 	calm                    bool
-	text, html              string
+	files                   page.Files
 }
 
 func main() {
@@ -87,8 +89,7 @@ func parse(args []string) (options, error) {
 	f.DurationVar(&o.ttl, "ttl", time.Minute, "TTL of DNS answers")
 	f.DurationVar(&o.lag, "lag", time.Second, "how much older the edges' copy of loads and health is than the scheduler's")
 	f.BoolVar(&o.calm, "calm", false, "nothing fails and nobody rushes in")
-	f.StringVar(&o.text, "text", "", "write the tables here too")
-	f.StringVar(&o.html, "html", "", "write a report with charts here")
+	o.files.Flags(f)
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -137,17 +138,7 @@ func run(o options, out io.Writer) error {
 		return err
 	}
 	r := &report{options: o, without: without, with: with}
-	text := r.text()
-	fmt.Fprint(out, text)
-	if o.text != "" {
-		if err := os.WriteFile(o.text, []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	if o.html != "" {
-		return os.WriteFile(o.html, []byte(r.html()), 0o644)
-	}
-	return nil
+	return o.files.Write(out, r.text(), r.html)
 }
 
 // command is what repeats the run.
