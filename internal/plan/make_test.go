@@ -13,16 +13,13 @@ import (
 // small is two centers, two relays in two datacenters, three edges.
 func small() *Network {
 	n := &Network{Regions: regions(), Demand: map[string]int64{}, Scores: NewScores(DefaultHalves())}
-	add := func(id, role, dc, region string) {
-		n.Nodes = append(n.Nodes, Node{ID: id, Role: role, Datacenter: dc, Region: region, ISPs: []string{"*"}, Capacity: 100 << 20, Alive: true})
-	}
-	add("c1", Center, "dc-n", "north")
-	add("c2", Center, "dc-e", "east")
-	add("r1", Relay, "dc-n", "north")
-	add("r2", Relay, "dc-e", "east")
-	add("e1", Edge, "dc-n", "north")
-	add("e2", Edge, "dc-n", "north")
-	add("e3", Edge, "dc-e", "east")
+	n.add("c1", Center, "dc-n", "north", "*")
+	n.add("c2", Center, "dc-e", "east", "*")
+	n.add("r1", Relay, "dc-n", "north", "*")
+	n.add("r2", Relay, "dc-e", "east", "*")
+	n.add("e1", Edge, "dc-n", "north", "*")
+	n.add("e2", Edge, "dc-n", "north", "*")
+	n.add("e3", Edge, "dc-e", "east", "*")
 	return n
 }
 
@@ -99,7 +96,7 @@ func TestFrozen(t *testing.T) {
 	old := Make(start, n, nil, config())
 	n.Edits.Frozen = &Freeze{}
 	n.node("r1").Alive = false
-	n.Nodes = append(n.Nodes, Node{ID: "e4", Role: Edge, Datacenter: "dc-e", Region: "east", ISPs: []string{"*"}, Capacity: 1 << 20, Alive: true})
+	n.add("e4", Edge, "dc-e", "east", "*").Capacity = 1 << 20
 	p := Make(start, n, old, config())
 	wantPools(t, p, "e1:r2,c1 e2:r2,c1 e3:r2,c2 e4:r2,c1,c2 r2:c2,c1")
 	if !p.Frozen || p.Version != 2 || p.Stats.Moved != 2 {
@@ -198,7 +195,7 @@ func TestQualitySteers(t *testing.T) {
 // TestSecondDomain wants the second choice far away rather than beside the first.
 func TestSecondDomain(t *testing.T) {
 	n := small()
-	n.Nodes = append(n.Nodes, Node{ID: "r3", Role: Relay, Datacenter: "dc-n", Region: "north", ISPs: []string{"*"}, Capacity: 100 << 20, Alive: true})
+	n.add("r3", Relay, "dc-n", "north", "*")
 	p := Make(start, n, nil, config())
 	pool := p.Pools["e1"]
 	if first := pool[0].Upstream; first != "r1" && first != "r3" || pool[1].Upstream != "r2" || pool[1].Reason != OtherDomain || pool[2].Reason != Cheapest {

@@ -12,9 +12,7 @@ import (
 // paths is two regions with nodes of two ISPs, and multi-homed relays.
 func paths() *Network {
 	n := &Network{Regions: regions(), Demand: map[string]int64{}}
-	add := func(id, role, region, isp string) {
-		n.Nodes = append(n.Nodes, Node{ID: id, Role: role, Datacenter: id, Region: region, ISPs: strings.Split(isp, "+"), Capacity: 100 << 20, Alive: true})
-	}
+	add := func(id, role, region, isps string) { n.add(id, role, id, region, isps) } // a datacenter each
 	add("c1", Center, "north", "*")
 	add("south-bgp", Relay, "south", "*")
 	add("south-tel", Relay, "south", "tel")
@@ -187,11 +185,10 @@ func TestPathChoices(t *testing.T) {
 func TestPathOwner(t *testing.T) {
 	n := &Network{Regions: paths().Regions}
 	for _, id := range []string{"relay-1", "relay-2", "relay-3"} {
-		n.Nodes = append(n.Nodes, Node{ID: id, Role: Relay, Datacenter: "hub", Region: "north", ISPs: []string{"*"}, Capacity: 1e9, Alive: true})
+		n.add(id, Relay, "hub", "north", "*")
 	}
-	n.Nodes = append(n.Nodes,
-		Node{ID: "center", Role: Center, Datacenter: "core", Region: "north", ISPs: []string{"tel"}, Capacity: 1e9, Alive: true},
-		Node{ID: "edge", Role: Edge, Datacenter: "city", Region: "south", ISPs: []string{"uni"}, Capacity: 1e9, Alive: true})
+	n.add("center", Center, "core", "north", "tel")
+	n.add("edge", Edge, "city", "south", "uni")
 	s := &Stream{Source: "center", Bitrate: 250_000, Carriers: map[string]string{"center": ""}}
 	owned := map[string]bool{}
 	for i := range 40 {

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -29,6 +30,14 @@ func at(name string, lat, lon float64) sched.Region {
 // regions are four places some 1,000 km apart.
 func regions() []sched.Region {
 	return []sched.Region{at("north", 40, 116), at("east", 31, 121), at("south", 23, 113), at("west", 30, 104)}
+}
+
+// add puts a node into n that is alive and has capacity. isps are joined by +.
+func (n *Network) add(id, role, datacenter, region, isps string) *Node {
+	n.Nodes = append(n.Nodes, Node{
+		ID: id, Role: role, Datacenter: datacenter, Region: region, ISPs: strings.Split(isps, "+"), Capacity: 100 << 20, Alive: true,
+	})
+	return &n.Nodes[len(n.Nodes)-1]
 }
 
 // randomNetwork draws a small network. tight ones have less capacity than they need.

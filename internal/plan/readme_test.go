@@ -60,7 +60,8 @@ func TestWorkedExample(t *testing.T) {
 		Scores: NewScores(DefaultHalves()),
 	}
 	add := func(id, role, region, isp string, load int64, price float64) {
-		n.Nodes = append(n.Nodes, Node{ID: id, Role: role, Region: region, ISPs: []string{isp}, Capacity: 1e9, Load: load, Price: price, Alive: true})
+		m := n.add(id, role, "", region, isp)
+		m.Capacity, m.Load, m.Price = 1e9, load, price
 		n.Demand[id] = 0
 	}
 	add("bj-c", Center, "beijing", "*", 0, 0.05)
