@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"millrace/internal/document"
 )
 
 func TestDefaultIsValid(t *testing.T) {
@@ -72,7 +74,7 @@ func TestNumbersHaveRanges(t *testing.T) {
 func numbersHaveRanges[R Root](t *testing.T, def R) {
 	for _, s := range Settings(def) {
 		v := reflect.ValueOf(def).FieldByIndex(s.index)
-		if !v.CanInt() || isText(v.Type()) {
+		if !v.CanInt() || document.IsText(v.Type()) {
 			continue
 		}
 		texts := []string{"-1", "9223372036854775807"}

@@ -66,7 +66,7 @@ func (d *yamlFile) Unmarshal(b []byte) (map[string]any, error) {
 		return nil, fmt.Errorf("%s: more than one document in the file", d.file)
 	}
 	root := doc.Content[0]
-	if isNull(root) {
+	if document.IsNull(root) {
 		return map[string]any{}, nil
 	}
 	if root.Kind != yaml.MappingNode {
@@ -114,7 +114,7 @@ func (d *yamlFile) section(section string, n *yaml.Node) map[string]any {
 		seen[name] = key.Line
 		switch {
 		case slices.Contains(sections, name):
-			if isNull(val) {
+			if document.IsNull(val) {
 				continue // every line of the section is commented out
 			}
 			if val.Kind != yaml.MappingNode {
@@ -123,7 +123,7 @@ func (d *yamlFile) section(section string, n *yaml.Node) map[string]any {
 			}
 			out[name] = d.section(where, val)
 		case slices.Contains(settings, name):
-			if isNull(val) {
+			if document.IsNull(val) {
 				d.problem(key, section, fmt.Errorf("%s has no value", where))
 				continue
 			}
@@ -164,8 +164,6 @@ func (d *yamlFile) names(section string) (settings, sections []string) {
 	return settings, sections
 }
 
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
 // maxDepth is how deep lists and maps may be nested in one setting; none of
 // ours needs more than three, and an alias may not refer to itself.
 const maxDepth = 8
@@ -177,7 +175,7 @@ func plain(n *yaml.Node, depth int) (any, error) {
 	}
 	switch n.Kind {
 	case yaml.ScalarNode:
-		if isNull(n) {
+		if document.IsNull(n) {
 			return nil, fmt.Errorf("a value is missing on line %d", n.Line)
 		}
 		return n.Value, nil

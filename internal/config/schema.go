@@ -1,12 +1,13 @@
 package config
 
 import (
-	"encoding"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"millrace/internal/document"
 )
 
 // EnvPrefix starts the name of every environment variable that is a setting.
@@ -70,19 +71,14 @@ func settingsOf(root reflect.Value) []Setting {
 // isSection reports whether a field holds settings of its own. A struct
 // that can be written as one word, such as an address, does not.
 func isSection(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && !isText(t)
-}
-
-// isText reports whether a value of type t reads itself from a word.
-func isText(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	return t.Kind() == reflect.Struct && !document.IsText(t)
 }
 
 // isSize reports whether the setting is a number of bytes, so that "8MB" may be
 // written: an integer whose name ends in a word for an amount of memory.
 func isSize(f reflect.StructField) bool {
 	t := f.Type
-	if t.Kind() < reflect.Int || t.Kind() > reflect.Uint64 || t == reflect.TypeFor[time.Duration]() || isText(t) {
+	if t.Kind() < reflect.Int || t.Kind() > reflect.Uint64 || t == reflect.TypeFor[time.Duration]() || document.IsText(t) {
 		return false
 	}
 	words := strings.Split(keyOf(f), "_")
@@ -99,7 +95,7 @@ func isSecret(f reflect.StructField) bool {
 		}
 	}
 	t := f.Type
-	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct || isText(t.Elem()) {
+	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct || document.IsText(t.Elem()) {
 		return false
 	}
 	for of := range t.Elem().Fields() {

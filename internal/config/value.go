@@ -18,95 +18,25 @@ import (
 // set stores raw into v. raw is text, a list ([]any) or a map (map[string]any)
 // of the same; text is as written, so that a key such as 0123 keeps its zero.
 func set(v reflect.Value, raw any, size bool) error {
-	switch {
-	case isText(v.Type()):
-		text, err := textOf(raw)
-		if err != nil {
-			return err
+	if !document.IsText(v.Type()) {
+		switch v.Kind() {
+		case reflect.Slice:
+			return setList(v, raw)
+		case reflect.Map:
+			return setMap(v, raw)
+		case reflect.Struct:
+			return setStruct(v, raw)
 		}
-		err = v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
-		if err != nil && v.Type() == reflect.TypeFor[slog.Level]() {
-			return fmt.Errorf("%q is not a level: use debug, info, warn or error", text)
-		}
-		return err
-	case v.Kind() == reflect.Slice:
-		return setList(v, raw)
-	case v.Kind() == reflect.Map:
-		return setMap(v, raw)
-	case v.Kind() == reflect.Struct:
-		return setStruct(v, raw)
 	}
-	text, err := textOf(raw)
-	if err != nil {
-		return err
-	}
-	return setScalar(v, text, size)
-}
-
-func textOf(raw any) (string, error) {
 	text, ok := raw.(string)
 	if !ok {
-		return "", errors.New("want one value, not a list or a section")
+		return errors.New("want one value, not a list or a section")
 	}
-	return text, nil
-}
-
-func setScalar(v reflect.Value, text string, size bool) error {
-	if v.Type() == reflect.TypeFor[time.Duration]() {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf("%q is not a duration; write for example 500ms, 5s or 1m30s", text)
-		}
-		v.SetInt(int64(d))
-		return nil
+	err := document.SetScalar(v, text, size)
+	if err != nil && v.Type() == reflect.TypeFor[slog.Level]() {
+		return fmt.Errorf("%q is not a level: use debug, info, warn or error", text)
 	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-	case reflect.Bool:
-		if text != "true" && text != "false" {
-			return fmt.Errorf("%q is neither true nor false", text)
-		}
-		v.SetBool(text == "true")
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		n, err := parseInt(text, size)
-		if err != nil {
-			return err
-		}
-		if v.OverflowInt(n) {
-			return fmt.Errorf("%s is out of range", text)
-		}
-		v.SetInt(n)
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n, err := parseInt(text, size)
-		if err != nil {
-			return err
-		}
-		if n < 0 || v.OverflowUint(uint64(n)) {
-			return fmt.Errorf("%s is out of range", text)
-		}
-		v.SetUint(uint64(n))
-	case reflect.Float64:
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || f != f {
-			return fmt.Errorf("%q is not a number", text)
-		}
-		v.SetFloat(f)
-	default:
-		return fmt.Errorf("settings of type %v cannot be read", v.Type())
-	}
-	return nil
-}
-
-func parseInt(text string, size bool) (int64, error) {
-	if size {
-		return document.ParseSize(text)
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a whole number", text)
-	}
-	return n, nil
+	return err
 }
 
 // setList takes a list, or text with the elements between commas.

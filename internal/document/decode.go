@@ -1,14 +1,10 @@
 package document
 
 import (
-	"encoding"
-	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -48,9 +44,9 @@ func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		d.fault(n.Line, path, "YAML anchors and aliases are not supported")
-	case isNull(n):
+	case IsNull(n):
 		d.fault(n.Line, path, "has no value")
-	case isText(v.Type()):
+	case IsText(v.Type()):
 		d.scalar(path, n, v)
 	case v.Kind() == reflect.Pointer:
 		p := reflect.New(v.Type().Elem())
@@ -65,11 +61,6 @@ func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	default:
 		d.scalar(path, n, v)
 	}
-}
-
-// isText reports whether a value of type t reads itself from a word.
-func isText(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // pairs calls f for each key of a mapping that stands there for the first time.
@@ -105,7 +96,7 @@ func (d *decoder) section(path string, n *yaml.Node, v reflect.Value) {
 			d.fault(key.Line, path, "%w", Unknown("key", key.Value, known.names))
 			return
 		}
-		if isNull(val) && path == "" {
+		if IsNull(val) && path == "" {
 			return // every line of the section is commented out
 		}
 		where := join(path, key.Value)
@@ -174,65 +165,7 @@ func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value) {
 		d.fault(n.Line, path, "want one value, not a list or a section")
 		return
 	}
-	if err := setScalar(v, n.Value); err != nil {
+	if err := SetScalar(v, n.Value, v.Kind() == reflect.Int64); err != nil {
 		d.fault(n.Line, path, "%w", err)
 	}
-}
-
-func setScalar(v reflect.Value, text string) error {
-	if t, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return t.UnmarshalText([]byte(text))
-	}
-	if v.Type() == reflect.TypeFor[time.Duration]() {
-		dur, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf("%q is not a duration; write for example 500ms, 5s or 1m30s", text)
-		}
-		v.SetInt(int64(dur))
-		return nil
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-	case reflect.Bool:
-		if text != "true" && text != "false" {
-			return fmt.Errorf("%q is neither true nor false", text)
-		}
-		v.SetBool(text == "true")
-	case reflect.Int64:
-		n, err := ParseSize(text)
-		if err != nil {
-			return err
-		}
-		v.SetInt(n)
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32:
-		n, err := strconv.ParseInt(text, 10, v.Type().Bits())
-		if err != nil {
-			return wholeNumber(text, err)
-		}
-		v.SetInt(n)
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n, err := strconv.ParseUint(text, 10, v.Type().Bits())
-		if err != nil {
-			return wholeNumber(text, err)
-		}
-		v.SetUint(n)
-	case reflect.Float32, reflect.Float64:
-		f, err := strconv.ParseFloat(text, v.Type().Bits())
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return fmt.Errorf("%q is not a number", text)
-		}
-		v.SetFloat(f)
-	default:
-		return fmt.Errorf("values of type %v cannot be read", v.Type())
-	}
-	return nil
-}
-
-// wholeNumber says in plain words why text is none.
-func wholeNumber(text string, err error) error {
-	if errors.Is(err, strconv.ErrRange) || strings.HasPrefix(text, "-") {
-		return fmt.Errorf("%s is out of range", text)
-	}
-	return fmt.Errorf("%q is not a whole number", text)
 }

@@ -98,7 +98,7 @@ func parse(file string, b []byte) (*yaml.Node, error) {
 		return nil, &Fault{file, second.Line, errors.New("more than one document in the file, or text behind its end")}
 	}
 	root := doc.Content[0]
-	if isNull(root) {
+	if IsNull(root) {
 		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
@@ -107,7 +107,8 @@ func parse(file string, b []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+// IsNull reports whether there is no value.
+func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
 // yamlLine is how the YAML library says where it stopped.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)

@@ -37,7 +37,7 @@ func ParseSize(text string) (int64, error) {
 	}
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
 		if n > math.MaxInt64/unit || n < math.MinInt64/unit {
-			return 0, fmt.Errorf("%s is out of range", text)
+			return 0, outOfRange(text)
 		}
 		return n * unit, nil
 	}
@@ -49,7 +49,7 @@ func ParseSize(text string) (int64, error) {
 		return 0, bad
 	}
 	if f *= float64(unit); math.Abs(f) >= math.MaxInt64 {
-		return 0, fmt.Errorf("%s is out of range", text)
+		return 0, outOfRange(text)
 	}
 	return int64(f), nil
 }
