@@ -16,6 +16,12 @@ type departure struct {
 	lasted  time.Duration
 }
 
+func departureOf(s *session.Session, r session.Reason) departure {
+	return departure{
+		info: s.Info, reason: r, bytes: s.Bytes.Load(), skipped: s.Skipped.Load(), lasted: time.Since(s.Info.Started),
+	}
+}
+
 // leftQueue is how many departures may wait to be logged: a log that blocks must
 // not hold up a shard.
 const leftQueue = 256
@@ -27,11 +33,8 @@ const freeLines = 5
 
 // logLater has the end of a session logged without waiting for the log.
 func (f *Fanout) logLater(s *session.Session, r session.Reason) {
-	d := departure{
-		info: s.Info, reason: r, bytes: s.Bytes.Load(), skipped: s.Skipped.Load(), lasted: time.Since(s.Info.Started),
-	}
 	select {
-	case f.left <- d:
+	case f.left <- departureOf(s, r):
 	default:
 		f.unlogged.Add(1)
 	}
@@ -39,7 +42,7 @@ func (f *Fanout) logLater(s *session.Session, r session.Reason) {
 
 // logDepartures logs until done is closed and nothing waits.
 func (f *Fanout) logDepartures(done <-chan struct{}) {
-	l := departureLog{log: f.log, counts: make(map[session.Reason]int)}
+	l := newDepartureLog(f.log)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -62,10 +65,14 @@ func (f *Fanout) logDepartures(done <-chan struct{}) {
 	}
 }
 
-// departureLog keeps the log readable. It belongs to logDepartures.
+// departureLog keeps the log readable. It belongs to one goroutine.
 type departureLog struct {
 	log    *slog.Logger
 	counts map[session.Reason]int // in this second
+}
+
+func newDepartureLog(log *slog.Logger) *departureLog {
+	return &departureLog{log: log, counts: make(map[session.Reason]int)}
 }
 
 // left logs a departure, or counts it.

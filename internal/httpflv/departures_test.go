@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"millrace/internal/auth"
 	"millrace/internal/session"
 )
 
@@ -43,4 +44,20 @@ func TestManyDeparturesAreCounted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A viewer who has begun when the shards end, and has yet to be handed to one, is told of
+// as all others are.
+func TestDepartureBehindTheEnd(t *testing.T) {
+	n := start(t, quickly(), auth.DefaultConfig())
+	n.publish("live/a").frames(5, 300)
+	n.stop()
+	var out strings.Builder
+	n.fan.log = slog.New(slog.NewTextHandler(&out, nil))
+	client, c := pair(t)
+	n.server.takeOver(play{name: "live/a", framing: chunked, info: session.Info{Stream: "live/a", Action: session.Play}}, c)
+	respond(t, client).wantFrames(0, 4)
+	if n.ended(session.Draining) != 1 || !strings.Contains(out.String(), "\"viewer left\"") {
+		t.Errorf("%d ended by draining, and the log says %q", n.ended(session.Draining), &out)
+	}
 }

@@ -221,20 +221,29 @@ func (s *shard) kick(v *viewer, r session.Reason) {
 	s.wake()
 }
 
-// ended settles the accounts of a viewer that is closed.
+// ended settles the accounts of a viewer that is closed, and has that logged.
 func (f *Fanout) ended(v *viewer, r session.Reason) {
+	if f.settle(v, r) {
+		f.logLater(v.sess, r)
+	}
+}
+
+// settle settles the accounts of a viewer that is closed, and reports whether the end of
+// its session is to be logged.
+func (f *Fanout) settle(v *viewer, r session.Reason) bool {
 	v.server.hub.Detach(v.stream)
 	_ = v.conn.Close() // for whoever counts connections; the socket is closed already
 	f.unplace(v.stream, v.shard)
 	f.admitted.Add(-1)
 	if v.sess == nil {
 		v.server.refused(v.info, r, "")
-		return
+		return false
 	}
-	if v.sess.Close(r) {
-		v.server.self.Quality.Ended(v.info.Peer.Addr(), r)
-		f.logLater(v.sess, r)
+	if !v.sess.Close(r) {
+		return false
 	}
+	v.server.self.Quality.Ended(v.info.Peer.Addr(), r)
+	return true
 }
 
 // came logs the beginning of a session for who looks closely. Unlike an end it may

@@ -61,7 +61,9 @@ func (s *Server) takeOver(p play, hijacked net.Conn) {
 	s.firstWrite(v)
 	if err := s.fan.join(v); err != nil {
 		abandon(v.fd)
-		s.fan.ended(v, session.Draining)
+		if s.fan.settle(v, session.Draining) { // who logs later may have ended too
+			newDepartureLog(s.fan.log).left(departureOf(v.sess, session.Draining))
+		}
 	}
 }
 
