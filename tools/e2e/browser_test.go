@@ -217,7 +217,9 @@ func publishClip(t *testing.T, url string) (stop func()) {
 func publishWith(t *testing.T, url string, play func(context.Context, func(flv.Tag) error) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c, err := rtmp.Dial(ctx, url, rtmp.DefaultClientConfig())
+	cfg := rtmp.DefaultClientConfig()
+	cfg.Timeout = patience
+	c, err := rtmp.Dial(ctx, url, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func TestFFmpegCounts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			// Readers may come before the publisher, and wait.
-			n := StartNode(t, "--set", "stream.grace=0s", "--set", "httpflv.play_wait=20s", "--set", "rtmp.play_wait=20s")
+			n := StartNode(t, "--set", "stream.grace=0s", "--set", "httpflv.play_wait=60s", "--set", "rtmp.play_wait=60s")
 			var readers []<-chan counted
 			for _, in := range []string{
 				n.URL("http", "/live/show.flv"), n.URL("http", "/live/show.flv"),
@@ -135,7 +135,7 @@ func TestFFmpegCounts(t *testing.T) {
 // pictures are those that were sent.
 func TestFFmpegDecodes(t *testing.T) {
 	Program(t, "ffmpeg")
-	n := StartNode(t, "--set", "stream.grace=0s", "--set", "httpflv.play_wait=20s", "--set", "rtmp.play_wait=20s")
+	n := StartNode(t, "--set", "stream.grace=0s", "--set", "httpflv.play_wait=60s", "--set", "rtmp.play_wait=60s")
 	var sums []<-chan string
 	for _, in := range []string{n.URL("http", "/live/show.flv"), n.URL("rtmp", "/live/show")} {
 		sum := make(chan string, 1)
@@ -257,7 +257,7 @@ func checkStart(t *testing.T, viewer int, tags []flv.Tag) {
 func TestRestartUnderViewers(t *testing.T) {
 	Program(t, "ffmpeg")
 	Program(t, "ffprobe")
-	n := StartNode(t, "--set", "stream.grace=4s", "--set", "httpflv.play_wait=20s", "--set", "rtmp.play_wait=20s")
+	n := StartNode(t, "--set", "stream.grace=15s", "--set", "httpflv.play_wait=60s", "--set", "rtmp.play_wait=60s")
 	times := make(chan string, 2)
 	for _, in := range []string{n.URL("http", "/live/show.flv"), n.URL("rtmp", "/live/show")} {
 		go func() {

@@ -47,7 +47,7 @@ func TestEveryFrameOnceAndInOrder(t *testing.T) {
 			cfg := pull.DefaultConfig()
 			cfg.URLs = []string{n.URL("http", "/live/a.flv")}
 			cfg.Viewers, cfg.Rate, cfg.HTTP10, cfg.Verify = 40, 20, http10, 40
-			cfg.Duration = 6 * time.Second
+			cfg.Duration = 12 * time.Second
 			type outcome struct {
 				r   *pull.Report
 				err error
@@ -57,7 +57,7 @@ func TestEveryFrameOnceAndInOrder(t *testing.T) {
 				r, err := pull.Run(context.Background(), cfg)
 				done <- outcome{r, err}
 			}()
-			// All have joined after two seconds; then the publisher restarts.
+			// All have joined after two seconds; then the publisher restarts, and has time for it.
 			timer := time.NewTimer(4 * time.Second)
 			defer timer.Stop()
 			<-timer.C
@@ -80,14 +80,14 @@ func TestEveryFrameOnceAndInOrder(t *testing.T) {
 }
 
 // TestFrozenViewerComesBackToLive freezes viewers for longer than the limit, and wants
-// them near live within two seconds after they read again; the others notice nothing.
+// them near live soon after they read again; the others notice nothing.
 func TestFrozenViewerComesBackToLive(t *testing.T) {
 	n := StartNode(t)
 	publishFrames(t, n, "b")
 	awaitFrames(t, n, "b")
 	cfg := pull.DefaultConfig()
 	cfg.URLs = []string{n.URL("http", "/live/b.flv")}
-	cfg.Viewers, cfg.Frozen, cfg.Thaw, cfg.Duration = 20, 0.3, 8*time.Second, 11*time.Second
+	cfg.Viewers, cfg.Frozen, cfg.Thaw, cfg.Duration = 20, 0.3, 8*time.Second, 16*time.Second
 	r, err := pull.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestFrozenViewerComesBackToLive(t *testing.T) {
 	if !r.OK() || r.Normal.Skips > 0 {
 		t.Errorf("faults %v, errors %v, %d of the others skip", r.Faults, r.Errors, r.Normal.Skips)
 	}
-	if r.Recovered.Count != uint64(r.Frozen.Viewers) || r.Recovered.Max > 2000 {
+	if r.Recovered.Count != uint64(r.Frozen.Viewers) || r.Recovered.Max > float64(promised(2*time.Second).Milliseconds()) {
 		t.Errorf("%d of %d frozen viewers are near live again, after at most %.0f ms", r.Recovered.Count, r.Frozen.Viewers, r.Recovered.Max)
 	}
 	if r.Frozen.Skips < uint64(r.Frozen.Viewers) {

@@ -42,7 +42,8 @@ func publish(t *testing.T, url string) (stop func()) {
 // publishBy is publish with a client of its own settings.
 func publishBy(t *testing.T, cfg rtmp.ClientConfig, url string) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	cfg.Timeout = patience
+	ctx, cancel := context.WithCancel(t.Context())
 	c, err := rtmp.Dial(ctx, url, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +207,7 @@ func TestReloadTouchesNoConnection(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	n := StartNode(t, "--set", "drain.deadline=20s", "--set", "httpflv.drain_spread=100ms")
+	n := StartNode(t, "--set", "drain.deadline=2m", "--set", "httpflv.drain_spread=100ms")
 	defer publish(t, n.URL("rtmp", "/live/a"))()
 	resp, viewer := watch(t, n.URL("http", "/live/a.flv"))
 	if code, _ := get(t, n.URL("admin", "/healthz")); code != http.StatusOK {

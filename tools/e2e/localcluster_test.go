@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -72,11 +71,7 @@ func startTree(t *testing.T) *tree {
 		for range x.seen {
 		}
 		if t.Failed() {
-			files, _ := filepath.Glob(filepath.Join(logs, "*.log"))
-			for _, f := range files {
-				b, _ := os.ReadFile(f)
-				t.Logf("%s:\n%s", filepath.Base(f), b)
-			}
+			showLogs(t, logs)
 		}
 	})
 	return x

@@ -9,7 +9,7 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	cleanUp()
-	for _, line := range missing.report() {
+	for _, line := range append(missing.report(), failures.report()...) {
 		fmt.Println(line)
 	}
 	os.Exit(code)

@@ -24,7 +24,7 @@ import (
 
 // patience is how long a test waits for something that must happen; on a busy
 // machine it takes seconds, otherwise milliseconds.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // require is the variable that makes a missing program a failure. CI sets it.
 const require = "E2E_REQUIRE"
@@ -89,6 +89,65 @@ func (s *skips) report() (lines []string) {
 	return lines
 }
 
+// failures are the tests that failed. Each says so at length; their names are told at the
+// end of the run.
+var failures failed
+
+type failed struct {
+	mu    sync.Mutex
+	tests []string
+}
+
+func (f *failed) note(test string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Contains(f.tests, test) {
+		f.tests = append(f.tests, test)
+	}
+}
+
+// report returns a line for each test.
+func (f *failed) report() (lines []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, test := range f.tests {
+		lines = append(lines, "FAILED "+test)
+	}
+	return lines
+}
+
+// A log is shown to its last lines, each cut off, so that the failure is not lost in it.
+const (
+	shownLines = 40
+	shownWidth = 300
+)
+
+// tail returns what is shown of a log.
+func tail(lines []string) string {
+	left := max(0, len(lines)-shownLines)
+	var out []string
+	if left > 0 {
+		out = append(out, fmt.Sprintf("… %d lines before", left))
+	}
+	for _, l := range lines[left:] {
+		if len(l) > shownWidth {
+			l = l[:shownWidth] + "…"
+		}
+		out = append(out, l)
+	}
+	return strings.Join(out, "\n")
+}
+
+// showLogs shows the logs in a folder.
+func showLogs(t *testing.T, dir string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		t.Logf("%s:\n%s", filepath.Base(f), tail(strings.Split(strings.TrimSpace(string(b)), "\n")))
+	}
+}
+
 // built holds the programs that were built for this run of the tests.
 var built struct {
 	sync.Mutex
@@ -104,6 +163,11 @@ const ready = "E2E_BIN"
 // built once for the whole run.
 func Build(t *testing.T, path string) string {
 	t.Helper()
+	t.Cleanup(func() { // who runs a program comes here
+		if t.Failed() {
+			failures.note(t.Name())
+		}
+	})
 	if dir := os.Getenv(ready); dir != "" {
 		return filepath.Join(dir, filepath.Base(path))
 	}
@@ -194,7 +258,7 @@ func Start(t *testing.T, env []string, program string, args ...string) *Process 
 		p.Cmd.Process.Kill()
 		<-read
 		if t.Failed() {
-			t.Logf("output of %s:\n%s", filepath.Base(program), strings.Join(p.raw, "\n"))
+			t.Logf("output of %s:\n%s", filepath.Base(program), tail(p.raw))
 		}
 	})
 	return p

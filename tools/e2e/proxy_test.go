@@ -84,7 +84,7 @@ func TestForwardedFor(t *testing.T) {
 
 // TestProxyProtocol: both versions on both listeners, and nothing without it.
 func TestProxyProtocol(t *testing.T) {
-	n := StartNode(t, "--set", "listen.proxy_protocol=[127.0.0.1]", "--set", "listen.proxy_timeout=500ms")
+	n := StartNode(t, "--set", "listen.proxy_protocol=[127.0.0.1]", "--set", "listen.proxy_timeout=30s")
 	for version, client := range map[byte]string{1: "203.0.113.1:4001", 2: "[2001:db8::2]:4002"} {
 		name := "/live/" + string('0'+rune(version))
 		cfg := rtmp.DefaultClientConfig()

@@ -94,24 +94,24 @@ func TestSchedulerBehindResolver(t *testing.T) {
 		}
 		return 0
 	}
-	before := asked()
 	for _, c := range []struct {
 		client, edge string
-		asked        int // by the resolver, since the start
+		asks         bool // the resolver asks for it
 	}{
-		{northern + "/32", "127.0.0.1", 1},
-		{southern + "/32", "127.0.0.2", 2},
-		{"203.0.113.200/32", "127.0.0.1", 2}, // the same /24: kept
-		{"198.51.100.9/32", "127.0.0.2", 2},
-		{northern + "/32", "127.0.0.1", 2},
-		{"93.184.216.34/32", "", 3}, // a network that nobody knows, and so any edge
+		{northern + "/32", "127.0.0.1", true},
+		{southern + "/32", "127.0.0.2", true},
+		{"203.0.113.200/32", "127.0.0.1", false}, // the same /24: kept
+		{"198.51.100.9/32", "127.0.0.2", false},
+		{northern + "/32", "127.0.0.1", false},
+		{"93.184.216.34/32", "", true}, // a network that nobody knows, and so any edge
 	} {
+		before := asked()
 		got := from(c.client)
 		if c.edge != "" && got != c.edge || !strings.HasPrefix(got, "127.0.0.") {
 			t.Errorf("a client of %s is sent to %q, want %s", c.client, got, c.edge)
 		}
-		if n := asked() - before; n != c.asked {
-			t.Errorf("after %s: the resolver has asked %d times, want %d", c.client, n, c.asked)
+		if n := asked() - before; n > 0 != c.asks { // where the answer is late it asks twice
+			t.Errorf("for %s the resolver has asked %d times, want it to ask: %v", c.client, n, c.asks)
 		}
 	}
 }

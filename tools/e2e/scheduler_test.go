@@ -57,7 +57,7 @@ regions:
 	p.Scheduler = StartScheduler(t, append([]string{
 		"--nodes", p.file("nodes.yaml"), "--domains", p.file("domains.yaml"), "--coverage", p.file("coverage.txt"),
 		"--cluster-key", clusterKey, "--set", "http.default_domain=" + domain, "--set", "http.trusted_proxies=127.0.0.1",
-		"--set", "probe.interval=" + probeEvery.String(),
+		"--set", "probe.interval=" + probeEvery.String(), "--set", "probe.timeout=5s",
 	}, args...)...)
 	p.AwaitMessage(t, "edge is up", "node", "north", "family", "v4")
 	p.AwaitMessage(t, "edge is up", "node", "south", "family", "v4")
@@ -106,7 +106,7 @@ func dig(t *testing.T, server string, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return output(t, "dig", append([]string{"@" + host, "-p", port, "+time=5", "+tries=3"}, args...)...)
+	return output(t, "dig", append([]string{"@" + host, "-p", port, "+time=10", "+tries=5"}, args...)...)
 }
 
 // short is the first line of what dig answers in short.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +36,7 @@ var slack = func() int {
 	if strict {
 		return 1
 	}
-	return 3
+	return 10
 }()
 
 // promised reports how long something may take that is promised within d.
@@ -62,11 +61,7 @@ func startSystem(t *testing.T, top cluster.Topology) *system {
 			}
 		}
 		if t.Failed() {
-			files, _ := filepath.Glob(filepath.Join(logs, "*.log"))
-			for _, f := range files {
-				b, _ := os.ReadFile(f)
-				t.Logf("%s:\n%s", filepath.Base(f), b)
-			}
+			showLogs(t, logs)
 		}
 	})
 	if err != nil {
@@ -98,7 +93,7 @@ func askRouter[V any](s *system, router, path string) (v V, ok bool) {
 }
 
 // client is for programs that may hang.
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience / 2}
 
 // await looks again and again until ok holds, and returns how long that took.
 func await(t *testing.T, what string, within time.Duration, ok func() bool) time.Duration {
