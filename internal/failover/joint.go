@@ -82,10 +82,15 @@ func (s *Splicer) decide(now time.Time, out []flv.Tag) []flv.Tag {
 	case ok:
 		s.overlap(e)
 		return s.release(now, 0, out)
-	case over && !s.old(known, now):
-		return s.release(now, s.keyframe(known), out)
+	case !over || s.old(known, now):
+		return out
+	case known.same && known.known:
+		// What it sends may be what a joint before has left out. On the same clock that is
+		// late, and no picture of it is a new one.
+		s.overlap(evidence{offset: known.wrapped(s.marks[0].dts, s.w.newest)})
+		return s.release(now, 0, out)
 	}
-	return out
+	return s.release(now, s.keyframe(known), out)
 }
 
 // old reports whether by its clock, if that is believed, all that the connection has

@@ -54,7 +54,7 @@ func (s *Splicer) pass(l *lane, t flv.Tag, sum uint64) bool {
 	}
 	dropped := t.DTS - l.mark
 	switch {
-	case o == late && dropped <= maxLate:
+	case o == late && (s.same || dropped <= maxLate):
 		s.report.Late++
 		return false
 	case !reached && l.needKey && s.keyed && !t.Is(flv.Keyframe) && dropped <= keyWait:
