@@ -147,28 +147,7 @@ func (n Node) Standing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range g.Headers() {
-		if err := c.Write(h); err != nil {
-			return err
-		}
-	}
-	begin := time.Now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		timer.Reset(time.Until(begin.Add(g.Due())))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-		if err := c.Write(g.Next(time.Now())); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-	}
+	return g.Play(ctx, c.Write)
 }
 
 // awaitBase returns when a viewer sees live/base.

@@ -86,23 +86,5 @@ func (p *publisher) play(ctx context.Context, write func(flv.Tag) error) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range g.Headers() {
-		if err := write(h); err != nil {
-			return err
-		}
-	}
-	begin := time.Now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		timer.Reset(time.Until(begin.Add(g.Due())))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-		if err := write(g.Next(time.Now())); err != nil {
-			return err
-		}
-	}
+	return g.Play(ctx, write)
 }

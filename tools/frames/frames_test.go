@@ -1,10 +1,12 @@
 package frames
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/internal/flv"
@@ -201,4 +203,31 @@ func BenchmarkNext(b *testing.B) {
 	for b.Loop() {
 		b.SetBytes(int64(len(g.Next(now).Wire)))
 	}
+}
+
+// TestPlay has frames come when they are due, and nothing after the end.
+func TestPlay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := NewGenerator(DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		begin, n := time.Now(), 0
+		err = g.Play(ctx, func(tag flv.Tag) error {
+			if n++; n > len(g.Headers()) {
+				if at := time.Since(begin); at.Milliseconds() != tag.DTS {
+					t.Errorf("tag %d of %d ms comes after %v", n, tag.DTS, at)
+				}
+			}
+			if n == 100 {
+				cancel()
+				return errors.New("cut")
+			}
+			return nil
+		})
+		if err != nil || n != 100 {
+			t.Errorf("%d tags, then %v", n, err)
+		}
+	})
 }

@@ -18,7 +18,8 @@ const (
 )
 
 // Generator makes the tags of one stream, in order of media time. It does not
-// pace: [Generator.Due] says when the next frame is to be sent.
+// pace: [Generator.Due] says when the next frame is to be sent, and [Generator.Play]
+// sends them so.
 type Generator struct {
 	// Fixed at construction.
 	cfg     Config

@@ -42,31 +42,19 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Write(flv.AppendFileHeader(nil, true, true))
-	for _, h := range g.Headers() {
-		w.Write(h.Wire)
-	}
 	flush := http.NewResponseController(w)
-	begin := time.Now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for i := 0; ; i++ {
-		timer.Reset(time.Until(begin.Add(g.Due())))
-		select {
-		case <-r.Context().Done():
-			return
-		case <-timer.C:
+	i := -len(g.Headers())
+	_ = g.Play(r.Context(), func(t flv.Tag) error {
+		tags := []flv.Tag{t}
+		if o.edit != nil && i >= 0 {
+			tags = o.edit(i, t)
 		}
-		tags := []flv.Tag{g.Next(time.Now())}
-		if o.edit != nil {
-			tags = o.edit(i, tags[0])
-		}
+		i++
 		for _, t := range tags {
 			w.Write(t.Wire)
 		}
-		if flush.Flush() != nil {
-			return
-		}
-	}
+		return flush.Flush()
+	})
 }
 
 func pull(t *testing.T, edit func(int, flv.Tag) []flv.Tag, change func(*Config)) *Report {
