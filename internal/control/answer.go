@@ -106,7 +106,7 @@ func (s *Server) bulletin(ctx *fasthttp.RequestCtx, path, signature string) (Ref
 	case !ok:
 		return TooMany, fmt.Sprintf("%d questions wait here already: ask another server", s.cfg.MaxWaiting)
 	case p == nil:
-		return s.nothing(path, string(h.Peek(nodeField)))
+		return s.nothing(string(h.Peek(nodeField)))
 	case p.token == have:
 		s.send(ctx, signature, fasthttp.StatusNotModified, p.token, &nobody)
 	default:
@@ -115,9 +115,9 @@ func (s *Server) bulletin(ctx *fasthttp.RequestCtx, path, signature string) (Ref
 	return NotRefused, ""
 }
 
-// nothing says why a node is not told what it asks for.
-func (s *Server) nothing(path, node string) (Refusal, string) {
-	if f := s.fleet.Load(); f != nil && path == snapshotPath {
+// nothing says why there is no snapshot for a node, and so no report either.
+func (s *Server) nothing(node string) (Refusal, string) {
+	if f := s.fleet.Load(); f != nil {
 		return (*f).Placeless(node)
 	}
 	return NoSnapshot, "this server has nothing to tell yet: ask another one"
