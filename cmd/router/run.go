@@ -54,7 +54,7 @@ func (r *router) announce() {
 	if r.cfg.Redis.URL == "" {
 		kept = r.cfg.StateFile
 	}
-	r.log.Info("ready", "id", r.id, "version", run.VersionLine(version), "pid", os.Getpid(), "descriptors", r.rlimit, "state", kept)
+	r.log.Info("ready", "id", r.id, "version", run.VersionLine(version), "pid", os.Getpid(), "descriptors", r.rlimit, "state_in", kept)
 	if !r.cluster.Enabled() {
 		r.log.Warn("without cluster.keys everybody who reaches this router can say that it is a node: set the key that all nodes share")
 	}
