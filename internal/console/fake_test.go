@@ -42,7 +42,7 @@ func newFake() *fake {
 // tick makes a new map, of a time after the start.
 func (f *fake) tick(after time.Duration) {
 	w := f.world
-	n := &fleet.Network{At: start.Add(after), Router: "router-1", Plan: w.plan.Version, Store: true, Links: w.links()}
+	n := &fleet.Network{At: start.Add(after), Router: "router-1", Plan: w.plan.Version, Store: true, Domains: 1, Links: w.links()}
 	dcs := map[string]*fleet.Datacenter{}
 	for i := range w.network.Nodes {
 		r := w.row(&w.network.Nodes[i])

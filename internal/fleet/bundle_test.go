@@ -59,6 +59,9 @@ func TestBundle(t *testing.T) {
 		edit(KeyCoverage, 0, "192.0.2.0/24 north telecom\n")
 		edit(KeyEdits, 0, `{"drains":[{"node":"dc:a"}],"capacities":[{"node":"edge-b1","capacity":77}]}`)
 		b := r.bundles.in.Load().bundle
+		if n := r.Network().Domains; n != 1 {
+			t.Errorf("the console is shown %d domains", n)
+		}
 		if len(b.Snapshot.Domains) != 1 || len(b.Snapshot.Regions) != 2 || b.Coverage == nil || len(b.Snapshot.Overrides) != 2 {
 			t.Errorf("the snapshot: %+v", b.Snapshot)
 		}

@@ -50,6 +50,9 @@ func TestPlaceless(t *testing.T) {
 		if r.bundles.in.Load() != nil {
 			t.Error("a snapshot without an edge")
 		}
+		if n := r.Network(); n.Domains != 0 || n.Nodes[0].LeftOut != "it says no region: set router.region on it" || n.Nodes[1].LeftOut != "" {
+			t.Errorf("the console is shown %+v", n)
+		}
 		if ack := edge.beat(t, r.Fleet); ack.LeftOut != "it says no region: set router.region on it" {
 			t.Errorf("the edge is told %q", ack.LeftOut)
 		}

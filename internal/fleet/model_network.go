@@ -41,6 +41,7 @@ type Network struct {
 	LinksLeft   int          `json:"links_left"` // that were left out, because there are so many
 	Datacenters []Datacenter `json:"datacenters"`
 	Regions     []RegionRow  `json:"regions"`
+	Domains     int          `json:"domains"` // names of players that operators have written down; 0: players are sent nowhere
 	Routers     []RouterRow  `json:"routers"`
 	Totals      Totals       `json:"totals"`
 }
@@ -66,7 +67,8 @@ type NodeRow struct {
 	Upstream   string    `json:"upstream"` // first of its pool
 	Edited     bool      `json:"edited"`   // an edit of operators names it
 	Program    string    `json:"program"`
-	Denied     *Denied   `json:"denied,omitempty"` // heartbeats under its name are refused: its own if it is down, else those of another program
+	LeftOut    string    `json:"left_out,omitempty"` // why players are not sent to it, and what to set on it
+	Denied     *Denied   `json:"denied,omitempty"`   // heartbeats under its name are refused: its own if it is down, else those of another program
 }
 
 // Denied says that heartbeats are refused.

@@ -25,7 +25,7 @@ func (f *Fleet) Network() *Network {
 func (f *Fleet) networkOf(fr *frame) *Network {
 	out := &Network{
 		At: fr.at.UTC(), Router: f.cfg.Router, Store: fr.store, Nodes: make([]NodeRow, len(fr.nodes)), Links: fr.links,
-		Datacenters: []Datacenter{}, Regions: []RegionRow{}, Routers: fr.routers,
+		Datacenters: []Datacenter{}, Regions: []RegionRow{}, Routers: fr.routers, Domains: len(fr.docs.contents.Snapshot.Domains),
 	}
 	if fr.published != nil {
 		out.Plan = fr.published.plan.Version
@@ -82,7 +82,7 @@ func (f *Fleet) nodeRow(fr *frame, n *nodeFrame) NodeRow {
 	row := NodeRow{
 		ID: of.ID, Role: of.Role, Datacenter: of.Datacenter, Region: of.Region, ISPs: orEmpty(of.ISPs), State: n.state, Router: n.router,
 		Load: n.load, Capacity: n.capacity, Pulled: n.pulled, Viewers: n.viewers, Streams: n.streams, Sources: n.sources, Edited: n.edited,
-		Program: of.Program, Denied: fr.denied[of.ID],
+		Program: of.Program, LeftOut: n.leftOut, Denied: fr.denied[of.ID],
 	}
 	if !n.seed {
 		row.Heard, row.Silent = n.heard.UTC(), fr.at.Sub(n.heard).Round(100*time.Millisecond).Seconds()

@@ -118,7 +118,7 @@ export class World {
     }
     const sum = (list, f) => list.reduce((a, x) => a + f(x), 0);
     return {
-      at: iso(), router: "r1", plan: this.version, store: true, nodes, links, links_left: 0, datacenters: [...dcs.values()], regions: [],
+      at: iso(), router: "r1", plan: this.version, store: true, nodes, links, links_left: 0, datacenters: [...dcs.values()], regions: [], domains: 1,
       routers: [
         {id: "r1", leader: true, self: true, up: true, seen: iso(), started: iso(86000), nodes: nodes.length, plan: this.version, program: "0.5.0"},
         {id: "r2", leader: false, self: false, up: this.scenario !== "trouble", seen: iso(40), started: iso(86000), nodes: 0, plan: this.version, program: "0.5.0"},

@@ -175,6 +175,30 @@ export const steps = {
     await page.waitForSelector("text=Version 2");
   },
 
+  async "no domain is a problem, which leads to where domains are written"({page, given, picture}) {
+    const save = async (text, why) => {
+      await page.fill("#text", text);
+      await page.waitForSelector("text=no faults");
+      await page.click("text=Compare and save");
+      await page.fill(".dialog input", why);
+      await page.click(".dialog footer .primary");
+      await page.waitForSelector(".dialog", {state: "detached"});
+    };
+    await page.goto(given.base + "/documents/domains");
+    const text = await page.locator("#text").inputValue();
+    await save("", "nobody is served");
+    await page.goto(given.base + "/network");
+    const problem = page.locator(".problems a", {hasText: "No domain is served"});
+    await problem.waitFor();
+    await picture(page, "no-domain");
+    await problem.click();
+    await page.waitForURL(given.base + "/documents/domains");
+    await save(text, "they are served again");
+    await page.goto(given.base + "/network");
+    await page.waitForSelector('.node[data-key="edge-1"]');
+    await problem.waitFor({state: "detached"});
+  },
+
   async "an address is tried"({page, given, until}) {
     await page.goto(given.base + "/scheduling");
     await page.waitForSelector(".places .chip >> text=edge-1");

@@ -7,8 +7,8 @@ import {use} from "../lib/store";
 import {useLater} from "../lib/use";
 import {Failed, Notice, Tag} from "../ui/basic";
 import {Dialog} from "../ui/dialog";
+import {about} from "./about";
 import {DiffView} from "./diff-view";
-import {about} from "./page";
 
 interface Props {
   doc: Document;

@@ -56,6 +56,9 @@ export function problems(n: Network, frozen = false): Problem[] {
   if (n.routers.length && !n.routers.some((r) => r.leader && r.up)) add("bad", "No router plans", "nodes go on with the last plan");
   for (const r of n.routers) if (!r.up) add("warn", `Router ${r.id} is down`, "others serve its nodes");
 
+  if (n.store && !n.domains && n.nodes.some((x) => x.role === "edge"))
+    add("warn", "No domain is served", "players are sent nowhere: write the names that they ask for into the document “domains”", ["documents", "domains"]);
+
   if (frozen) add("warn", "The plan is frozen", "pools stay as they are; only dead nodes are left", ["plan"]);
 
   const down = n.nodes.filter((x) => x.state === "down");
@@ -68,6 +71,7 @@ export function problems(n: Network, frozen = false): Problem[] {
   for (const x of n.nodes) {
     if (hasTwin(x)) add("warn", `Two programs go by the name ${x.id}`, `the one at ${x.denied!.from} is refused: give it an id of its own`, nodeAt(x.id));
     if (x.state === "down") continue;
+    if (x.left_out) add(n.domains ? "bad" : "warn", `Players are not sent to ${x.id}`, x.left_out, nodeAt(x.id));
     if (isBlind(x)) add("bad", `${x.id} has no upstream`, "it has those of its own settings alone, if any", steerAt(x.id));
     else if (x.state === "full" || x.use >= 1) add("warn", `${x.id} is full`, `it sends ${share(x.use)} of its capacity`, nodeAt(x.id));
     else if (x.use >= busy) add("warn", `${x.id} is nearly full`, `it sends ${share(x.use)} of its capacity`, nodeAt(x.id));

@@ -1,10 +1,8 @@
 // What the router tells of the network, as its package fleet has it. Rates are bytes a
 // second; times without another unit are ms.
+import type {Grade, State} from "./grade-model";
 import type {Carried, Event, Quality} from "./stream-model";
 import type {NodeWhy, Parts} from "./plan-model";
-
-export type State = "up" | "draining" | "full" | "down";
-export type Grade = "good" | "fair" | "poor" | "unknown";
 
 export interface Network {
   at: string;
@@ -16,6 +14,7 @@ export interface Network {
   links_left: number;
   datacenters: Datacenter[];
   regions: {name: string; lat?: number; lon?: number}[];
+  domains: number; // names of players that operators have written down
   routers: RouterRow[];
   totals: {nodes: number; up: number; viewers: number; streams: number; load: number; backhaul: number; crossing: number};
 }
@@ -40,6 +39,7 @@ export interface NodeRow {
   upstream: string;
   edited: boolean;
   program: string;
+  left_out?: string; // why players are not sent to it
   denied?: {reason: string; from: string};
 }
 

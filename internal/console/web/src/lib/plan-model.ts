@@ -1,5 +1,5 @@
 // What the router tells of its plan, as its packages fleet and plan have it.
-import type {State} from "./model";
+import type {State} from "./grade-model";
 
 export interface Parts {
   delay: number;

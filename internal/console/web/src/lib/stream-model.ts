@@ -1,5 +1,5 @@
 // What the router tells of streams, events and players, as its package fleet has it.
-import type {Grade, State} from "./model";
+import type {Grade, State} from "./grade-model";
 
 export interface Carried {
   name: string;

@@ -64,14 +64,22 @@ const reasons: Record<string, string> = {
   replayed: "an old heartbeat came again",
   not_yours: "it speaks of somebody else",
   clock_skew: "the clocks differ",
+  left_out: "players are not sent to it",
 };
 
 export function reason(word: string | undefined): string {
   return word ? (reasons[word] ?? word.replaceAll("_", " ")) : "";
 }
 
-// eventReason is for events of nodes, where a word may say something else.
-export const eventReason = (word: string | undefined): string => (word === "no_upstream" ? "it had no upstream" : reason(word));
+// Reasons in events of nodes, where a word may say something else.
+const eventReasons: Record<string, string> = {
+  no_upstream: "the stream is wanted here, and pulled from nobody yet",
+  first: "nothing came before it",
+  overlap: "joined where both sent the same frames",
+  keyframe: "joined at a keyframe: no frames of both were the same",
+};
+
+export const eventReason = (word: string | undefined): string => (word && eventReasons[word]) || reason(word);
 
 const kinds: Record<string, string> = {
   node_up: "node up",

@@ -80,6 +80,7 @@ function About({n}: {n: Node}) {
             ["Pulls", rate(n.pulled)],
             ["Heard", n.state === "down" ? `${ago(n.heard)} (silent for ${span(n.silent)})` : `${ago(n.heard)}, by ${n.router}`],
             hasTwin(n) && ["Refused, of the same name", n.denied!.from],
+            !!n.left_out && ["Players are not sent to it", n.left_out],
             !!n.refused && ["Refused", many(n.refused, "connection")],
           ]}
         />

@@ -3,7 +3,7 @@
 // so that a switch is seen as it happens.
 import {useEffect, useRef, useState} from "preact/hooks";
 import {count, ms, order} from "../lib/format";
-import type {Grade} from "../lib/model";
+import type {Grade} from "../lib/grade-model";
 import type {StreamNode} from "../lib/stream-model";
 import type {Level} from "../lib/level";
 import {address, follow, nodeAt} from "../lib/route";
