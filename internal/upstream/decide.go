@@ -186,18 +186,33 @@ func (x *Session) try(now time.Time, d failover.Decision) bool {
 	f.health = f.trial.Health
 	f.back = x.demand.Back
 	if x.pub != nil {
-		f.back = max(minBack, now.Sub(x.newestAt)+backMargin)
+		f.back = x.backFor(now)
 	} else if quiet, ok := x.stream.Quiet(now); ok && x.stream.State() == stream.Grace {
 		f.back = max(f.back, minBack, quiet+backMargin) // it may be the same publish that goes on
 	}
 	x.trials = append(x.trials, f)
 	f.cancel = x.spawn(f.run)
 	x.showPath()
+	fig := figures(d)
+	if f.back > 0 {
+		fig["back_ms"] = f.back.Milliseconds()
+	}
 	x.o.note(Event{
 		Stream: x.stream.Name(), Kind: Tried, From: x.currentName(), To: to.String(),
-		Reason: d.Reason.String(), Fig: figures(d), search: x.pub == nil,
+		Reason: d.Reason.String(), Fig: fig, search: x.pub == nil,
 	})
 	return true
+}
+
+// backFor returns how far a new feed is asked to go back, to begin with what was forwarded
+// already: as far as that is behind, and a margin in which the tags of both connections
+// can be aligned. A feed beside another one must not be more than a trial keeps.
+func (x *Session) backFor(now time.Time) time.Duration {
+	back := backMargin + max(now.Sub(x.newestAt), x.lag.at(now))
+	if rate := x.stream.Bitrate(); x.current != nil && rate > 0 {
+		back = min(back, time.Duration(failoverConfig.TrialBytes/2)*time.Second/time.Duration(rate))
+	}
+	return max(back, minBack)
 }
 
 func purposeOf(to target, beside bool) auth.Purpose {

@@ -25,6 +25,9 @@ func (x *Session) forward(now time.Time, tags []flv.Tag) {
 			break
 		}
 		x.newestAt = now
+		if t.Is(flv.Frame) {
+			x.lag.came(now, t.DTS)
+		}
 	}
 	clear(x.out)
 	if !x.reported {
@@ -55,7 +58,7 @@ func (x *Session) begin(now time.Time) bool {
 
 // renew tells that what comes from now on is of another publish.
 func (x *Session) renew(epoch int64) {
-	x.had = epoch
+	x.had, x.lag = epoch, lag{}
 	x.pub.Renew(epoch)
 	x.splicer.Renew()
 	x.current.health.Renew()

@@ -61,6 +61,7 @@ type Session struct {
 	lost     session.Reason // why there is no current feed
 	lostAt   time.Time      // since when; of the start, before the first
 	newestAt time.Time      // when something was forwarded last
+	lag      lag            // of what is forwarded
 	clock    clockName      // of what is forwarded
 	feedOn   string         // the clock of the current feed, or of the one before; empty if it has no name
 	reported bool           // the newest splice
