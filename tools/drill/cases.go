@@ -107,6 +107,14 @@ func Cases() []Case {
 			About: "the key of the cluster is exchanged in three steps, one node after another; new streams are asked for and links are reset meanwhile",
 		},
 		{
+			Name: "trunks", Item: 3, Runs: 5, Apart: true, Nodes: 4, topology: trunkTree, run: trunks(hundred()),
+			About: "a hundred streams over one trunk, whose upstream is killed, frozen, reset and slowed in random order",
+		},
+		{
+			Name: "trunks-many", Item: 3, Runs: 5, Apart: true, Nodes: 4, topology: trunkTree, run: trunks(hundreds()),
+			About: "the same with three hundred streams, over a few trunks",
+		},
+		{
 			Name: "chaos", Item: 11, Runs: 1, Apart: true, Nodes: 6, topology: chaosTree, run: chaos,
 			About: "10,000 random steps over five names and six nodes: publish, view, leave, break, heal; then all must work and nothing be left",
 		},

@@ -88,8 +88,8 @@ func missing(frames []frame) (n uint64) {
 	return n
 }
 
-// holes says which numbers are missing, and when the frame behind each hole came, since
-// a time.
+// holes says which numbers are missing, when the frame behind each hole came, since a
+// time, and how long after the one before it.
 func holes(frames []frame, since time.Time) string {
 	var out []string
 	byNumber := slices.SortedFunc(slices.Values(frames), func(a, b frame) int {
@@ -98,7 +98,7 @@ func holes(frames []frame, since time.Time) string {
 	for i := 1; i < len(byNumber) && len(out) < 10; i++ {
 		before, f := byNumber[i-1], byNumber[i]
 		if n := f.seq - before.seq - 1; f.epoch == before.epoch && n > 0 {
-			out = append(out, fmt.Sprintf("%d behind %d (%.0f ms)", n, before.seq, ms(f.at.Sub(since))))
+			out = append(out, fmt.Sprintf("%d behind %d (%.0f ms, %.0f after that)", n, before.seq, ms(f.at.Sub(since)), ms(f.at.Sub(before.at))))
 		}
 	}
 	return strings.Join(out, ", ")
