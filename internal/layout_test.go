@@ -28,10 +28,11 @@ var may = map[string][]string{
 	"session":  {},
 	"stream":   {"flv", "session"},
 	"address":  {},
-	"auth":     {"address", "session", "stream"},
-	"listen":   {"address", "session"},
+	"setting":  {},
+	"auth":     {"address", "setting", "session", "stream"},
+	"listen":   {"address", "setting", "session"},
 	"serve":    {"listen"},
-	"rtmp":     {"flv", "session", "stream", "auth"},
+	"rtmp":     {"setting", "flv", "session", "stream", "auth"},
 	"quality":  {"address", "session", "stream"},
 	"trunk":    {},
 	"httpflv":  {"trunk", "flv", "session", "stream", "auth", "quality", "serve"},
@@ -49,12 +50,12 @@ var may = map[string][]string{
 	"store":    {},
 	"console":  {"geo", "stream", "sched", "plan", "store", "fleet"},
 	"fleet":    {"auth", "control", "geo", "plan", "sched", "store", "stream"},
-	"measure":  {"address", "session", "auth", "plan", "upstream"},
+	"measure":  {"address", "setting", "session", "auth", "plan", "upstream"},
 	"config":   {"document", "session", "stream", "auth", "listen", "rtmp", "httpflv", "admin", "upstream", "control", "frontend", "probe", "plan", "store", "fleet", "console", "run"},
 
 	"run": {"listen"}, // what programs have around their components
 
-	"frontend": {"address", "geo", "sched", "auth", "session", "stream", "serve"},
+	"frontend": {"address", "setting", "geo", "sched", "auth", "session", "stream", "serve"},
 
 	"faultnet": {}, // of tests and tools
 	"runtest":  {}, // of tests
@@ -65,7 +66,7 @@ var may = map[string][]string{
 var onlyCmd = []string{"config", "admin", "run"}
 
 // pure packages compute: they do no I/O, read no clock and start nothing.
-var pure = []string{"flv", "session", "stream", "address", "auth", "failover", "ring", "geo", "sched", "plan", "quality"}
+var pure = []string{"flv", "session", "stream", "address", "setting", "auth", "failover", "ring", "geo", "sched", "plan", "quality"}
 
 // impure is what a pure package must not import. net/netip, and math/rand/v2 with
 // a source of its own, are values, not I/O.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millrace/internal/address"
+	"millrace/internal/setting"
 )
 
 // Bounds of the configuration. The counts bound the work of one decision.
@@ -129,13 +130,9 @@ func compile(c Config) (*policy, error) {
 	secrets("publish_secrets", c.PublishSecrets)
 	secrets("play_secrets", c.PlaySecrets)
 
-	duration := func(key string, d, lo, hi time.Duration) {
-		if d < lo || d > hi {
-			bad("%s: is %v, must be %v to %v", key, d, lo, hi)
-		}
-	}
-	duration("end_grace", c.EndGrace, 0, 24*time.Hour)
-	duration("clock_skew", c.ClockSkew, 0, time.Hour)
+	errs = append(errs,
+		setting.Within("end_grace", c.EndGrace, 0, 24*time.Hour),
+		setting.Within("clock_skew", c.ClockSkew, 0, time.Hour))
 
 	addresses := func(key string, list []string) []netip.Prefix {
 		out, err := address.ParsePrefixes(list)
@@ -153,34 +150,22 @@ func compile(c Config) (*policy, error) {
 	}
 	p.referers = referers
 
-	if err := c.Storm.validate(); err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	errs = append(errs, c.Storm.validate())
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
 
 func (s StormConfig) validate() error {
-	var errs []error
-	count := func(key string, n, lo, hi int) {
-		if n < lo || n > hi {
-			errs = append(errs, fmt.Errorf("storm.%s: is %d, must be %d to %d", key, n, lo, hi))
-		}
-	}
-	duration := func(key string, d, lo, hi time.Duration) {
-		if d < lo || d > hi {
-			errs = append(errs, fmt.Errorf("storm.%s: is %v, must be %v to %v", key, d, lo, hi))
-		}
-	}
-	count("free", s.Free, 0, 1000)
-	duration("first_delay", s.FirstDelay, 0, 10*time.Second)
-	duration("max_delay", s.MaxDelay, s.FirstDelay, 30*time.Second)
-	duration("calm", s.Calm, time.Second, time.Hour)
-	count("held", s.Held, 1, 64)
-	count("addresses", s.Addresses, 1, 1_000_000)
-	return errors.Join(errs...)
+	return errors.Join(
+		setting.Within("storm.free", s.Free, 0, 1000),
+		setting.Within("storm.first_delay", s.FirstDelay, 0, 10*time.Second),
+		setting.Within("storm.max_delay", s.MaxDelay, s.FirstDelay, 30*time.Second),
+		setting.Within("storm.calm", s.Calm, time.Second, time.Hour),
+		setting.Within("storm.held", s.Held, 1, 64),
+		setting.Within("storm.addresses", s.Addresses, 1, 1_000_000),
+	)
 }
 
 // clone copies c so that the caller's lists can change afterwards.

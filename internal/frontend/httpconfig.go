@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millrace/internal/address"
+	"millrace/internal/setting"
 )
 
 // HTTPConfig says how the HTTP faces answer.
@@ -104,11 +105,6 @@ type httpSettings struct {
 func newHTTPSettings(c HTTPConfig) (*httpSettings, error) {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	duration := func(key string, d, lo, hi time.Duration) {
-		if d < lo || d > hi {
-			bad("%s: is %v, must be %v to %v", key, d, lo, hi)
-		}
-	}
 	prefixes := func(key string, list []string) []netip.Prefix {
 		out, err := address.ParsePrefixes(list)
 		if err != nil {
@@ -133,15 +129,16 @@ func newHTTPSettings(c HTTPConfig) (*httpSettings, error) {
 			bad("origins: %q must be *, null or scheme://host[:port] without a path", o)
 		}
 	}
-	duration("read_timeout", c.ReadTimeout, 100*time.Millisecond, time.Minute)
-	duration("idle_timeout", c.IdleTimeout, 100*time.Millisecond, 10*time.Minute)
-	duration("ticket_life", c.TicketLife, minTicketLife, maxTicketLife)
+	errs = append(errs,
+		setting.Within("read_timeout", c.ReadTimeout, 100*time.Millisecond, time.Minute),
+		setting.Within("idle_timeout", c.IdleTimeout, 100*time.Millisecond, 10*time.Minute),
+		setting.Within("ticket_life", c.TicketLife, minTicketLife, maxTicketLife))
 	c.Resolve.validate(bad)
 	if n := len(c.Explain.Token); n != 0 && (n < minSecret || n > maxSecret || !printable(c.Explain.Token)) {
 		bad("explain.token: must be %d to %d printable ASCII characters without spaces, or empty", minSecret, maxSecret)
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

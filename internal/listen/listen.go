@@ -28,6 +28,7 @@ import (
 
 	"millrace/internal/address"
 	"millrace/internal/session"
+	"millrace/internal/setting"
 )
 
 // Config is for one listener.
@@ -68,23 +69,19 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.MaxConnections < 1 || c.MaxConnections > 1_000_000 {
-		bad("max_connections: is %d, must be 1 to 1000000", c.MaxConnections)
-	}
 	if c.MaxPerAddress < 0 || c.MaxPerAddress > 1_000_000 {
 		bad("max_per_address: is %d, must be 1 to 1000000, or 0 for no limit", c.MaxPerAddress)
 	}
 	if _, err := address.ParsePrefixes(c.ProxyProtocol); err != nil {
 		bad("proxy_protocol: %w", err)
 	}
-	duration := func(key string, d, lo, hi time.Duration, zero string) {
-		if (d < lo || d > hi) && (d != 0 || zero == "") {
-			bad("%s: is %v, must be %v to %v%s", key, d, lo, hi, zero)
-		}
+	if d := c.UserTimeout; d != 0 && (d < time.Second || d > time.Hour) {
+		bad("user_timeout: is %v, must be %v to %v, or 0 for the kernel's", d, time.Second, time.Hour)
 	}
-	duration("proxy_timeout", c.ProxyTimeout, 100*time.Millisecond, time.Minute, "")
-	duration("keep_alive", c.KeepAlive, time.Second, time.Hour, "")
-	duration("user_timeout", c.UserTimeout, time.Second, time.Hour, ", or 0 for the kernel's")
+	errs = append(errs,
+		setting.Within("max_connections", c.MaxConnections, 1, 1_000_000),
+		setting.Within("proxy_timeout", c.ProxyTimeout, 100*time.Millisecond, time.Minute),
+		setting.Within("keep_alive", c.KeepAlive, time.Second, time.Hour))
 	return errors.Join(errs...)
 }
 

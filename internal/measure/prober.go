@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millrace/internal/auth"
+	"millrace/internal/setting"
 )
 
 // Target is a node to measure the way to.
@@ -47,23 +48,14 @@ func DefaultProberConfig() ProberConfig {
 
 // Validate checks every value. Its errors name the key and the accepted range.
 func (c ProberConfig) Validate() error {
-	var errs []error
-	duration := func(key string, d, lo, hi time.Duration) {
-		if d < lo || d > hi {
-			errs = append(errs, fmt.Errorf("%s: is %v, must be %v to %v", key, d, lo, hi))
-		}
-	}
-	duration("every", c.Every, 100*time.Millisecond, time.Hour)
-	duration("gap", c.Gap, time.Millisecond, time.Second)
-	duration("wait", c.Wait, 10*time.Millisecond, 10*time.Second)
-	duration("connect_every", c.ConnectEvery, time.Second, time.Hour)
-	if c.Packets < 1 || c.Packets > maxPackets {
-		errs = append(errs, fmt.Errorf("packets: is %d, must be 1 to %d", c.Packets, maxPackets))
-	}
-	if c.Budget < 1 || c.Budget > 10_000 {
-		errs = append(errs, fmt.Errorf("budget: is %d, must be 1 to 10000", c.Budget))
-	}
-	return errors.Join(errs...)
+	return errors.Join(
+		setting.Within("every", c.Every, 100*time.Millisecond, time.Hour),
+		setting.Within("gap", c.Gap, time.Millisecond, time.Second),
+		setting.Within("wait", c.Wait, 10*time.Millisecond, 10*time.Second),
+		setting.Within("connect_every", c.ConnectEvery, time.Second, time.Hour),
+		setting.Within("packets", c.Packets, 1, maxPackets),
+		setting.Within("budget", c.Budget, 1, 10_000),
+	)
 }
 
 // ProberOptions are what a [Prober] works with.

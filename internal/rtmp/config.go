@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"millrace/internal/setting"
 )
 
 // Config bounds what one connection may cost. All of it can be changed while the
@@ -50,29 +52,18 @@ func DefaultConfig() Config {
 
 // Validate checks every value. Its errors name the key and the accepted range.
 func (c Config) Validate() error {
-	var errs []error
-	duration := func(key string, d, lo, hi time.Duration) {
-		if d < lo || d > hi {
-			errs = append(errs, fmt.Errorf("%s: is %v, must be %v to %v", key, d, lo, hi))
-		}
+	errs := []error{
+		setting.Within("handshake_timeout", c.HandshakeTimeout, 100*time.Millisecond, time.Minute),
+		setting.Within("command_timeout", c.CommandTimeout, 100*time.Millisecond, 5*time.Minute),
+		setting.Within("idle_timeout", c.IdleTimeout, time.Second, time.Hour),
+		setting.Within("stall_timeout", c.StallTimeout, time.Second, time.Hour),
+		setting.Within("play_wait", c.PlayWait, 0, 5*time.Minute),
+		setting.Within("message_bytes", c.MessageBytes, 64<<10, maxChunkSize),
+		setting.Within("partial_bytes", c.PartialBytes, 64<<10, 1<<30),
+		setting.Within("total_partial_bytes", c.TotalPartialBytes, 1<<20, 1<<40),
+		setting.Within("chunk_streams", c.ChunkStreams, 4, 65598),
+		setting.Within("chunk_size", c.ChunkSize, defaultChunkSize, 1<<20),
 	}
-	count := func(key string, n, lo, hi int) {
-		if n < lo || n > hi {
-			errs = append(errs, fmt.Errorf("%s: is %d, must be %d to %d", key, n, lo, hi))
-		}
-	}
-	duration("handshake_timeout", c.HandshakeTimeout, 100*time.Millisecond, time.Minute)
-	duration("command_timeout", c.CommandTimeout, 100*time.Millisecond, 5*time.Minute)
-	duration("idle_timeout", c.IdleTimeout, time.Second, time.Hour)
-	duration("stall_timeout", c.StallTimeout, time.Second, time.Hour)
-	duration("play_wait", c.PlayWait, 0, 5*time.Minute)
-	count("message_bytes", c.MessageBytes, 64<<10, maxChunkSize)
-	count("partial_bytes", c.PartialBytes, 64<<10, 1<<30)
-	if n := c.TotalPartialBytes; n < 1<<20 || n > 1<<40 {
-		errs = append(errs, fmt.Errorf("total_partial_bytes: is %d, must be %d to %d", n, 1<<20, int64(1)<<40))
-	}
-	count("chunk_streams", c.ChunkStreams, 4, 65598)
-	count("chunk_size", c.ChunkSize, defaultChunkSize, 1<<20)
 	if c.PartialBytes < c.MessageBytes {
 		errs = append(errs, fmt.Errorf("partial_bytes: is %d, must be at least message_bytes (%d)", c.PartialBytes, c.MessageBytes))
 	}
