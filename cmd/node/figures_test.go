@@ -1,12 +1,10 @@
 package main
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"millrace/internal/runtest"
 	"millrace/internal/session"
@@ -50,41 +48,14 @@ func TestScrape(t *testing.T) {
 	tr.publish(t, "live/a")
 	tr.start(t)
 	runtest.Get(t, tr.url("http", "/live/none.flv"))
-	status, text := runtest.Get(t, tr.url("admin", "/metrics"))
-	if status != 200 {
-		t.Fatalf("%d %s", status, text)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours := 0
-	for name := range families {
-		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
-			continue
-		}
-		ours++
-		if !metricName.MatchString(name) {
-			t.Errorf("%s is not named millrace_<package>_<what>_<unit>", name)
+	values := runtest.Scrape(t, tr.url("admin", "/metrics"), metricName, 20)
+	refused := map[string]string{}
+	for series, v := range values {
+		if strings.HasPrefix(series, "millrace_session_refused_total") {
+			refused[series] = v
 		}
 	}
-	if ours < 20 {
-		t.Errorf("only %d families of ours", ours)
-	}
-	seen := map[string]bool{}
-	for line := range strings.Lines(text) {
-		series, _, _ := strings.Cut(line, " ")
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		if seen[series] {
-			t.Errorf("%s comes twice", series)
-		}
-		seen[series] = true
-	}
-	refused := families["millrace_session_refused_total"].GetMetric()
-	if len(refused) != 1 || refused[0].GetCounter().GetValue() != 1 || !strings.Contains(refused[0].String(), session.NotFound.String()) {
-		t.Errorf("refusals are %v", refused)
+	if want := map[string]string{`millrace_session_refused_total{protocol="http-flv",reason="` + session.NotFound.String() + `"}`: "1"}; !maps.Equal(refused, want) {
+		t.Errorf("refusals are %v, want %v", refused, want)
 	}
 }
