@@ -98,7 +98,10 @@ func TestWatchOverWebSocket(t *testing.T) {
 		t.Errorf("no WebSocket viewer among the sessions: %s", sessions)
 	}
 	p.click("input[value=http] + span")
-	p.await("a new connection", `document.body.dataset.state !== "playing"`)
+	await(t, "a new connection, over HTTP alone", patience, func() bool {
+		_, sessions := get(t, n.URL("admin", "/v1/sessions"))
+		return strings.Contains(sessions, "http-flv") && !strings.Contains(sessions, "ws-flv")
+	})
 	p.awaitState("playing")
 	p.awaitPictures(30)
 }
@@ -250,10 +253,11 @@ func TestFrontPage(t *testing.T) {
 	p.picture("front-1280-dark")
 	stop()
 	p.await("one of them", `document.querySelectorAll("#streams li").length === 1`)
-	p.click("#streams a")
+	p.await("the way there", `(a => a && (a.click(), true))(document.querySelector("#streams a")) || document.body.dataset.state`)
 	p.awaitState("playing")
 
 	p = open(t, tab, n.URL("http", "/"))
+	p.await("its script runs", `document.querySelectorAll("#streams li").length === 1`)
 	p.click("#want")
 	p.key("live/two" + kb.Enter)
 	p.awaitState("playing")
