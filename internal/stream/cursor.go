@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"time"
 
 	"millrace/internal/flv"
@@ -272,6 +273,15 @@ func (c *Cursor) find(w *window) bool {
 func (c *Cursor) skip(w *window, r session.Reason) bool {
 	c.late, c.waiting, c.target, c.sent = r, true, nil, 0
 	head := c.s.log.next.Load()
+	if r == session.OffLog && c.opt.Back > 0 && c.slackMS > 0 {
+		// It went back to the very end of the log, which moved on before it was read. What it
+		// has missed may begin behind that.
+		c.opt.Back = 0 // this once: who is slow falls off again
+		if old := w.startBefore(math.MaxInt64, c.s.since.Load()); old != nil && old.Seq > c.next {
+			c.jump(w, old)
+			return true
+		}
+	}
 	sp, last := c.s.start.Load(), w.last()
 	if sp != nil && last != nil && sp.Seq > c.next && last.tag.DTS-sp.DTS <= c.s.limits.Load().ViewerDelay.Milliseconds() {
 		return c.find(w)

@@ -538,3 +538,41 @@ func TestCursorReadsWhatComesAtOnce(t *testing.T) {
 		t.Errorf("skipped %+v", got)
 	}
 }
+
+// A reader that went back to the end of the log, and falls off it, goes on with the oldest
+// that there is; if it falls off again, near live.
+func TestCursorThatWentBackFallsOffTheLog(t *testing.T) {
+	f := newFeed(t, nil)
+	i := int64(0)
+	write := func(frames int) {
+		for range frames {
+			if i%50 == 0 {
+				f.key(40 * i)
+			} else {
+				f.inter(40 * i)
+			}
+			i++
+		}
+	}
+	write(500)
+	c := f.stream().NewCursor(CursorOptions{KeepClock: true, Back: time.Hour})
+	var tags [4]flv.Tag
+	for _, oldest := range []bool{true, false} {
+		c.Advance(c.Peek(tags[:]))
+		write(4 * blockTags)
+		w := f.stream().log.window.Load()
+		want := f.stream().start.Load().Seq
+		if oldest {
+			want = w.startBefore(time.Hour.Milliseconds(), 0).Seq
+		}
+		if c.next >= w.first {
+			t.Fatal("it has not fallen off")
+		}
+		if n := c.Peek(tags[:]); n == 0 || c.next != want || !tags[0].Is(flv.Keyframe) {
+			t.Errorf("%d tags from %d on, want them from %d on", n, c.next, want)
+		}
+	}
+	if s := c.Skips(); s.OffLog == 0 || s.Total() != s.OffLog {
+		t.Errorf("skips %+v", s)
+	}
+}
