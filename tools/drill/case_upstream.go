@@ -2,8 +2,10 @@ package drill
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"millrace/internal/failover"
 	"millrace/tools/cluster"
 )
 
@@ -272,7 +274,9 @@ func (r *rig) stayed(l *lane, growing bool) {
 	for _, e := range r.happened("switched", edge(l.i), stream, l.fault) {
 		r.broke("%s switched from %s to %s because of %s", e.Node, e.From, e.To, e.Reason)
 	}
-	tries := r.happened("tried", edge(l.i), stream, l.fault)
+	tries := slices.DeleteFunc(r.happened("tried", edge(l.i), stream, l.fault), func(e cluster.Event) bool {
+		return e.Reason == failover.UpstreamSilent.String() // the machine stood still: it ends with that, and shows nothing
+	})
 	r.figure("trials of a stream", float64(len(tries)))
 	pause := least
 	for i := 1; growing && i < len(tries); i++ {
