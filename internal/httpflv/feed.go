@@ -35,7 +35,8 @@ type feed struct {
 	holes    bool
 
 	// Safe from any goroutine.
-	dirty atomic.Bool // the stream has something that the shard has not looked at
+	dirty   atomic.Bool // the stream has something that the shard has not looked at
+	picture atomic.Bool // nothing is sent between two pictures
 }
 
 // Wake implements [stream.Waiter].
@@ -46,6 +47,9 @@ func (f *feed) Wake() {
 	f.dirty.Store(true)
 	f.shard.wake()
 }
+
+// AwaitsPicture implements [stream.PictureWaiter].
+func (f *feed) AwaitsPicture() bool { return f.picture.Load() }
 
 // soundOnly is how long there must be no video for audio frames to be the beat.
 const soundOnly = time.Second
@@ -77,6 +81,7 @@ func (f *feed) observe(now, interval time.Duration, tags []flv.Tag) {
 	}
 	f.pace.arrive(now, beats)
 	f.pace.plan(interval)
+	f.picture.Store(f.pace.spans(interval) && now-f.video <= soundOnly)
 }
 
 // nothingYet reports that what is new is nobody's turn, and that nobody has waited

@@ -66,6 +66,10 @@ func (p *pace) plan(interval time.Duration) {
 	p.hold += min(p.period, interval) / 2
 }
 
+// spans reports whether the interval is as long as a beat: then a viewer that is served with
+// one beat is not served again before the next.
+func (p *pace) spans(interval time.Duration) bool { return p.period > 0 && interval >= p.period }
+
 // turn reports whether one of the fresh beats is the turn of a viewer with the
 // given phase, a fraction of 2^32.
 func (p *pace) turn(phase uint32) bool {

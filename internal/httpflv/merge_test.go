@@ -3,6 +3,9 @@ package httpflv
 import (
 	"testing"
 	"time"
+
+	"millrace/internal/auth"
+	"millrace/internal/flv"
 )
 
 const ms = time.Millisecond
@@ -163,4 +166,40 @@ func TestChooseShard(t *testing.T) {
 	f("many spread", []int{homeViewers, 0}, []int{homeViewers, 0}, 1)
 	f("not on a crowded shard", []int{3, 0}, []int{500, 5}, 1)
 	f("one shard", []int{900}, []int{900}, 0)
+}
+
+// TestAwaitsPicture: viewers that are served with pictures only have no use for sound
+// before; those that get every tag at once have.
+func TestAwaitsPicture(t *testing.T) {
+	f := func(merge time.Duration, video, want bool) {
+		t.Helper()
+		cfg := quickly()
+		cfg.MergeMin, cfg.MergeMax = merge, merge
+		n := start(t, cfg, auth.DefaultConfig())
+		src := n.publish("live/a")
+		if video {
+			src.headers()
+			src.frames(10, 100)
+		} else {
+			src.write(flv.Audio, aacHeader)
+			src.write(flv.Audio, []byte{0xaf, 1, 0})
+		}
+		if !src.p.AwaitsPicture() {
+			t.Error("nobody watches, and somebody wants sound")
+		}
+		r := n.get(get11("/live/a.flv"))
+		r.tag()
+		eventually(t, "the feed knows what its viewers want", func() bool {
+			if video {
+				src.frame(false, 100)
+			} else {
+				src.dts += 20
+				src.write(flv.Audio, []byte{0xaf, 1, 0})
+			}
+			return src.p.AwaitsPicture() == want
+		})
+	}
+	f(time.Second, true, true)
+	f(0, true, false)
+	f(time.Second, false, false)
 }

@@ -101,8 +101,9 @@ type chunkReader struct {
 	low     [64]*chunkStream // by id
 	high    map[uint32]*chunkStream
 	streams int
-	held    int // bytes allocated for unfinished messages
-	got     int // bytes received of them
+	held    int          // bytes allocated for unfinished messages
+	got     int          // bytes received of them
+	current *chunkStream // whose payload was read last
 
 	// inside, if there is one, is called for each message that is dealt with here. Its
 	// error is the reader's.
@@ -148,6 +149,18 @@ func (r *chunkReader) readMessage(m *message) error {
 			return err
 		}
 	}
+}
+
+// rest returns how many bytes at least are missing of the message that is being read: 0
+// between two messages, negative where that is not known.
+func (r *chunkReader) rest() int {
+	switch {
+	case r.held > 0 && r.r == r.w && r.current != nil && r.current.busy:
+		return r.current.length - r.current.got
+	case r.held > 0 || r.r < r.w:
+		return -1
+	}
+	return 0
 }
 
 // limit puts l in force. What it would have passed over and has begun loses its
@@ -413,6 +426,7 @@ func (r *chunkReader) repeats(cs *chunkStream, before uint32, n int) bool {
 
 // readPayload reads n more bytes of the message of cs.
 func (r *chunkReader) readPayload(cs *chunkStream, n int) error {
+	r.current = cs
 	for n > 0 {
 		room, err := r.room(cs)
 		if err != nil {

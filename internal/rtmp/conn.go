@@ -35,7 +35,7 @@ type conn struct {
 	// Fixed at construction.
 	srv   *Server
 	net   net.Conn
-	plain *net.TCPConn // for writev; nil behind TLS and in tests
+	plain *net.TCPConn // for writev and doze; nil behind TLS and in tests
 	peer  netip.AddrPort
 	tls   bool
 	log   *slog.Logger
@@ -69,6 +69,7 @@ type conn struct {
 	ended     session.Reason   // how the last role ended
 	left      bool
 	pace      paces
+	doze      doze
 
 	// Handed from the reading goroutine to go-rtmp's writing one with a command, and
 	// back with its reply.
@@ -290,6 +291,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 // readSocket reads from the peer, keeps the deadlines of each phase and acknowledges.
 func (c *conn) readSocket(p []byte) (int, error) {
 	for {
+		c.lieDown()
 		c.arm()
 		n, err := c.net.Read(p)
 		if n > 0 {
@@ -308,7 +310,24 @@ func (c *conn) readSocket(p []byte) (int, error) {
 		if !limit.IsZero() && !time.Now().Before(limit) {
 			return 0, faultf(r, "%v", r)
 		}
-		c.armed = time.Time{} // it was armed for less: a frame has come since
+		c.armed = time.Time{} // it was armed for less: a frame has come since, or it dozes
+		if c.doze.dozing() {
+			c.doze.struck()
+		}
+	}
+}
+
+// lieDown says how many bytes are to wake this goroutine.
+func (c *conn) lieDown() {
+	if c.plain == nil || c.pub == nil && !c.doze.dozing() {
+		return
+	}
+	n := 1
+	if c.pub != nil {
+		n = c.doze.want(c.pub.pub.AwaitsPicture(), c.in.rest())
+	}
+	if n != max(1, c.doze.mark) && wakeAt(c.plain, n) {
+		c.doze.mark = n
 	}
 }
 
@@ -328,10 +347,15 @@ func (c *conn) deadline() (time.Time, session.Reason) {
 }
 
 // arm sets the read deadline. Since media moves it with every frame, it is left to
-// fall behind by a second, and looked at again when it strikes.
+// fall behind by a second, and looked at again when it strikes. While this goroutine
+// dozes it is at most dozeMost away, and falls behind by half of that.
 func (c *conn) arm() {
 	limit, _ := c.deadline()
-	if late := limit.Sub(c.armed); c.pub != nil && late >= 0 && late < time.Second || limit.Equal(c.armed) && !c.armed.IsZero() {
+	behind := time.Second
+	if c.doze.dozing() {
+		limit, behind = earlier(limit, time.Now().Add(dozeMost)), dozeMost/2
+	}
+	if late := limit.Sub(c.armed); c.pub != nil && late >= 0 && late < behind || limit.Equal(c.armed) && !c.armed.IsZero() {
 		return
 	}
 	c.armed = limit
@@ -339,6 +363,13 @@ func (c *conn) arm() {
 	if c.reason() != session.None { // end came in between
 		c.net.SetReadDeadline(time.Unix(1, 0))
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // count adds to the bytes received and acknowledges them when the peer's window is

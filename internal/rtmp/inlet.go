@@ -35,6 +35,8 @@ type Feed interface {
 	// Done is closed when the feed has lost the stream; Reason says why.
 	Done() <-chan struct{}
 	Reason() session.Reason
+	// AwaitsPicture is as of a [stream.Stream].
+	AwaitsPicture() bool
 }
 
 // local is the inlet of a server alone: whom the gate lets in may feed the hub.

@@ -48,6 +48,7 @@ func (c *conn) decidePublish(current *call) *refusal {
 	}
 	now := time.Now()
 	c.in.limit(c.srv.config().limits())
+	c.doze = doze{mark: c.doze.mark}
 	c.pub = &publishing{pub: pub, ses: ses, stream: current.stream, key: key, over: make(chan struct{}), gone: make(chan struct{})}
 	c.lastFrame, c.account = now, ses
 	c.srv.came(ses)
@@ -123,6 +124,9 @@ func (c *conn) media(m *message) error {
 	now := time.Now()
 	if c.pub.plays(tag) {
 		c.lastFrame = now
+		if tag.Kind == flv.Video {
+			c.doze.picture(len(tag.Payload()))
+		}
 	}
 	// Before Write: from then on the bytes belong to the stream.
 	n := len(tag.Wire)

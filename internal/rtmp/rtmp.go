@@ -22,7 +22,7 @@
 // Files: chunk_reader.go and chunk_writer.go are the chunk layer (RTMP 1.0,
 // section 5.3), amf.go and value.go AMF0, handshake.go section 5.2, conn.go the
 // box, command.go what each command means, publish.go and play.go the two roles,
-// client.go the other side of the wire.
+// doze.go when the socket of a publisher wakes, client.go the other side of the wire.
 //
 // Goroutines: go-rtmp runs two for each connection, one of which reads the socket
 // through conn.Read and owns the state of the connection; a publisher has one more

@@ -387,3 +387,31 @@ func TestStats(t *testing.T) {
 		t.Errorf("%d bytes in %d tags", st.BytesIn, st.TagsIn)
 	}
 }
+
+// patient is a Waiter that says what it needs.
+type patient struct {
+	counter
+	picture bool
+}
+
+func (p *patient) AwaitsPicture() bool { return p.picture }
+
+func TestAwaitsPicture(t *testing.T) {
+	s := newStream("live/a", new(Config), new(tally))
+	f := func(want bool, what string) {
+		t.Helper()
+		if s.AwaitsPicture() != want {
+			t.Errorf("%s: sound may wait: %v", what, !want)
+		}
+	}
+	a, b, c := &patient{picture: true}, &patient{}, &counter{}
+	f(true, "nobody reads")
+	s.Watch(a)
+	f(true, "one that awaits the picture")
+	s.Watch(b)
+	f(false, "and one that does not")
+	s.Unwatch(b)
+	f(true, "without it")
+	s.Watch(c)
+	f(false, "and one that does not say")
+}

@@ -59,6 +59,9 @@ func (p *Publisher) Write(now time.Time, t flv.Tag) error {
 	return nil
 }
 
+// AwaitsPicture is as of the stream.
+func (p *Publisher) AwaitsPicture() bool { return p.s.AwaitsPicture() }
+
 // Close gives the stream up and starts its grace time; a log that nobody reads is
 // cleared at once. It may be called again and does nothing for one that has lost the
 // stream already.

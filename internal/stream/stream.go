@@ -61,6 +61,14 @@ func (s State) String() string { return [...]string{"idle", "live", "grace"}[s] 
 // at once.
 type Waiter interface{ Wake() }
 
+// PictureWaiter is a [Waiter] that may have no use for sound alone.
+type PictureWaiter interface {
+	Waiter
+	// AwaitsPicture reports whether w does nothing with a frame of sound before the
+	// next picture comes. It is called from any goroutine, and must return at once.
+	AwaitsPicture() bool
+}
+
 // Stream is one live programme. Its readers use it through a Cursor.
 type Stream struct {
 	// Fixed at construction.
@@ -174,6 +182,17 @@ func (s *Stream) wake() {
 	for _, w := range *s.waiters.Load() {
 		w.Wake()
 	}
+}
+
+// AwaitsPicture reports whether none of the readers does anything with a frame of sound
+// before the next picture comes. Who feeds the stream may hold sound back as long.
+func (s *Stream) AwaitsPicture() bool {
+	for _, w := range *s.waiters.Load() {
+		if p, ok := w.(PictureWaiter); !ok || !p.AwaitsPicture() {
+			return false
+		}
+	}
+	return true
 }
 
 // begin gives the slot to a new publisher. An old one with the same owner loses it.

@@ -202,6 +202,9 @@ func (f *inletFeed) Write(now time.Time, t flv.Tag) error {
 	return in.forward(now, in.splicer.Take(now, t, in.out[:0]))
 }
 
+// AwaitsPicture implements [rtmp.Feed].
+func (f *inletFeed) AwaitsPicture() bool { return f.in.pub.AwaitsPicture() }
+
 // nameClock keeps the name of the clock up to date.
 func (in *inlet) nameClock() {
 	offset := int64(0)

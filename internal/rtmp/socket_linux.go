@@ -32,3 +32,17 @@ func limitUnsent(tcp *net.TCPConn, bytesPerSecond int64) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, int(limit))
 	})
 }
+
+// wakeAt has whoever reads from tcp woken by n bytes, not by fewer, but for the end of
+// the connection. It reports whether the kernel does that.
+func wakeAt(tcp *net.TCPConn, n int) bool {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ok := false
+	err = raw.Control(func(fd uintptr) {
+		ok = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) == nil
+	})
+	return ok && err == nil
+}
