@@ -119,9 +119,9 @@ func (s *shard) open() (err error) {
 			s.ring()
 			return false
 		}
-		n, err := unix.EpollWait(s.epfd, s.events, 0)
-		s.ready = max(n, 0)
-		return s.ready > 0 || err != nil && err != unix.EINTR
+		n, errno := pollEvents(s.epfd, s.events)
+		s.ready = n
+		return n > 0 || errno != 0 && errno != unix.EINTR
 	}
 	return nil
 }
@@ -148,13 +148,7 @@ func (s *shard) wake() {
 }
 
 // ring makes the eventfd readable.
-func (s *shard) ring() {
-	_, _ = unix.Write(s.wakefd, one[:])
-}
-
-// one is 1 as an eventfd reads it, on machines of either byte order enough to
-// make the counter not 0.
-var one = [8]byte{1}
+func (s *shard) ring() { ring(s.wakefd) }
 
 // run serves until ctx ends and the viewers are closed.
 func (s *shard) run(ctx context.Context) {

@@ -87,8 +87,7 @@ func (s *shard) handle(now time.Duration) {
 		ev := s.events[i]
 		slot := uint32(ev.Fd)
 		if slot == wakeSlot {
-			var b [8]byte
-			_, _ = unix.Read(s.wakefd, b[:])
+			hush(s.wakefd)
 			continue
 		}
 		// A number that was given up in this round names nobody: numbers are only

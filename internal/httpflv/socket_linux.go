@@ -51,10 +51,37 @@ func takeSocket(c *net.TCPConn) (fd int, err error) {
 	return fd, nil
 }
 
-// writev writes iov to fd and returns how much the socket took.
+// What a shard asks of the kernel again and again is asked past the Go runtime, which
+// counts on every system call to block: it has a thread look every 20 µs or so whether one
+// does, from the first call after a rest on, and that costs a tenth of the serving. None
+// of these blocks.
+
+// writev writes iov to fd, which does not block, and returns how much the socket took.
 func writev(fd int, iov []unix.Iovec) (int, unix.Errno) {
-	n, _, errno := unix.Syscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), uintptr(len(iov)))
+	n, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), uintptr(len(iov)))
 	return int(n), errno
+}
+
+// pollEvents fills events with what has happened in the epoll instance, and returns how
+// many of them it filled.
+func pollEvents(epfd int, events []unix.EpollEvent) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
+}
+
+// ring adds 1 to an eventfd, which makes it readable.
+func ring(fd int) {
+	one := uint64(1)
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), unsafe.Sizeof(one))
+}
+
+// hush takes what is in an eventfd out.
+func hush(fd int) {
+	var n uint64
+	_, _, _ = unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&n)), unsafe.Sizeof(n))
 }
 
 // Bounds of what may lie unsent in a socket's send buffer. Less would need a

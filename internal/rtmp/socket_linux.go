@@ -1,7 +1,11 @@
 package rtmp
 
 import (
+	"io"
 	"net"
+	"os"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,15 +37,58 @@ func limitUnsent(tcp *net.TCPConn, bytesPerSecond int64) {
 	})
 }
 
-// wakeAt has whoever reads from tcp woken by n bytes, not by fewer, but for the end of
-// the connection. It reports whether the kernel does that.
-func wakeAt(tcp *net.TCPConn, n int) bool {
+// socket reads from a TCP connection past the Go runtime, which counts on every system
+// call to block: it has a thread look every 20 µs or so whether one does, from the first
+// call after a rest on, and with a call for every frame that costs more than the frame.
+// A read of a socket of Go's does not block; the runtime waits for it as always, and the
+// deadlines of the connection hold. Owned by the reading goroutine.
+type socket struct {
+	raw   syscall.RawConn
+	try   func(fd uintptr) bool // made once: a func made for each read would be garbage
+	p     []byte
+	n     int
+	errno unix.Errno
+}
+
+// newSocket returns nil where reading in this way is not possible.
+func newSocket(tcp *net.TCPConn) *socket {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return false
+		return nil
 	}
-	ok := false
-	err = raw.Control(func(fd uintptr) {
+	s := &socket{raw: raw}
+	s.try = func(fd uintptr) bool {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&s.p[0])), uintptr(len(s.p)))
+		s.n, s.errno = int(n), errno
+		return errno != unix.EAGAIN
+	}
+	return s
+}
+
+// Read implements [io.Reader]. p is not empty.
+func (s *socket) Read(p []byte) (int, error) {
+	s.p = p
+	defer func() { s.p = nil }()
+	for {
+		if err := s.raw.Read(s.try); err != nil {
+			return 0, err
+		}
+		switch {
+		case s.errno == unix.EINTR:
+		case s.errno != 0:
+			return 0, os.NewSyscallError("read", s.errno)
+		case s.n == 0:
+			return 0, io.EOF
+		default:
+			return s.n, nil
+		}
+	}
+}
+
+// wakeAt has the reader woken by n bytes, not by fewer, but for the end of the
+// connection. It reports whether the kernel does that.
+func (s *socket) wakeAt(n int) (ok bool) {
+	err := s.raw.Control(func(fd uintptr) {
 		ok = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) == nil
 	})
 	return ok && err == nil

@@ -7,5 +7,9 @@ import "net"
 // limitUnsent does nothing where the kernel cannot be told.
 func limitUnsent(*net.TCPConn, int64) {}
 
-// wakeAt does nothing either.
-func wakeAt(*net.TCPConn, int) bool { return false }
+// socket is for what only the kernel of Linux does.
+type socket struct{ net.Conn }
+
+func newSocket(*net.TCPConn) *socket { return nil }
+
+func (*socket) wakeAt(int) bool { return false }
