@@ -148,6 +148,9 @@ func TestDoze(t *testing.T) {
 	now = 0 // which makes the next picture a keyframe
 	p.message(6, typeVideo, 1, 0, avcHeader)
 	wakes(3000, 3000)
+	if err := p.net.(*net.TCPConn).SetLinger(0); err != nil { // closes with a reset
+		t.Fatal(err)
+	}
 	p.net.Close()
 	n.endsWith(t, session.PeerClosed)
 }

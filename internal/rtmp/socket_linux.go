@@ -65,7 +65,7 @@ func newSocket(tcp *net.TCPConn) *socket {
 	return s
 }
 
-// Read implements [io.Reader]. p is not empty.
+// Read implements [io.Reader], with the errors of a [net.Conn]. p is not empty.
 func (s *socket) Read(p []byte) (int, error) {
 	s.p = p
 	defer func() { s.p = nil }()
@@ -76,7 +76,7 @@ func (s *socket) Read(p []byte) (int, error) {
 		switch {
 		case s.errno == unix.EINTR:
 		case s.errno != 0:
-			return 0, os.NewSyscallError("read", s.errno)
+			return 0, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", s.errno)}
 		case s.n == 0:
 			return 0, io.EOF
 		default:
