@@ -1,6 +1,8 @@
 package pull
 
 import (
+	"errors"
+
 	"millrace/internal/flv"
 	"millrace/tools/frames"
 )
@@ -115,6 +117,10 @@ func (c *Checker) Tag(t *Tag) (s frames.Stamp, key, ok bool) {
 		return s, false, false
 	}
 	s, err := frames.Parse(t.Prefix[min(t.Stamp, len(t.Prefix)):])
+	if errors.Is(err, frames.ErrNoStamp) {
+		c.Faults[Unstamped]++
+		return s, false, false
+	}
 	if err != nil || s.Size != t.Size || c.verify && s.Body != t.Sum {
 		c.Faults[Damaged]++
 		return s, false, false

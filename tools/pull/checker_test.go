@@ -121,7 +121,7 @@ func TestCheckerFindsFaults(t *testing.T) {
 	}, map[string]uint64{"damaged": 1, "missing": 1}, 0, 0)
 	f("a frame without a stamp", func(tags []flv.Tag) []flv.Tag {
 		return slices.Insert(tags, 30, flv.New(flv.Video, tags[30].DTS, []byte{0x2c, 1, 0, 0, 0, 1, 2, 3}))
-	}, map[string]uint64{"damaged": 1}, 0, 0)
+	}, map[string]uint64{"unstamped": 1}, 0, 0)
 	f("a frame of a codec that has none", func(tags []flv.Tag) []flv.Tag {
 		return slices.Insert(tags, 30, flv.New(flv.Video, tags[30].DTS, []byte{0x22, 1, 2, 3}))
 	}, map[string]uint64{"unstamped": 1}, 0, 0)

@@ -91,6 +91,9 @@ func (r *Report) Write(w io.Writer) {
 			float64(s.RSSBefore)/(1<<20), float64(s.RSSAfter)/(1<<20), float64(s.RSSPerViewer)/1024, float64(s.PSSAfter)/(1<<20))
 	}
 	fmt.Fprintf(w, "faults: %s; errors: %s\n", counts(r.Faults), counts(r.Errors))
+	if r.Faults[Unstamped.String()] > 0 {
+		fmt.Fprintln(w, "unstamped frames are not flvgen's, and nothing can be said about them: pull a stream that flvgen publishes")
+	}
 }
 
 // String returns the quantiles on one line.
