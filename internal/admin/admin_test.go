@@ -236,6 +236,9 @@ func TestStream(t *testing.T) {
 	if s.Publisher == nil || s.Publisher.ID != pub.ID || s.Publisher.Protocol != "rtmp" || s.Publisher.Peer != "192.0.2.7:4000" {
 		t.Errorf("publisher is %+v", s.Publisher)
 	}
+	if _, path := b.ask("GET", "/v1/streams/live/a/path"); !strings.Contains(path, `"hops":[],`) || !strings.Contains(path, `"events":[]`) {
+		t.Errorf("the path of a stream that is published here: %s", path)
+	}
 }
 
 func TestStreamsArePaged(t *testing.T) {

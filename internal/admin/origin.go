@@ -49,7 +49,7 @@ func (n *Node) streamPath(ctx *fasthttp.RequestCtx, name stream.Name) {
 		return
 	}
 	if !ok {
-		p = upstream.Path{Stream: name, Hops: []stream.Hop{}, Feeds: []upstream.Feed{}}
+		p = upstream.Path{Stream: name, Hops: []stream.Hop{}, Feeds: []upstream.Feed{}, Events: []upstream.Event{}}
 	}
 	p.Node = n.id
 	answer(ctx, p)
