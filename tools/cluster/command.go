@@ -28,8 +28,8 @@ var Verbs = []struct {
 }{
 	{Kill, "kill -9", "connections are reset, new ones refused"},
 	{Freeze, "stopped (SIGSTOP): connections stay and nothing comes", "nothing passes, and nobody is told"},
-	{Slow, "what leaves it towards other nodes, each link; kbit/s, or 60 % of the smallest stream", "both ways; kbit/s, or 60 % of the smallest stream"},
-	{Delay, "", "everything comes later, both ways; ms, or 80"},
+	{Slow, "what leaves it towards other nodes, each link, to so many kbit/s, or to 60 % of the smallest stream", "both ways, to so many kbit/s, or to 60 % of the smallest stream"},
+	{Delay, "", "everything comes later, both ways, by so many ms, or by 80"},
 	{HalfOpen, "", "the upstream side of connections is reset, the other is not told"},
 	{Heal, "goes on, and its links are as at first", "as at first"},
 	{Restart, "ended, and started again", "connections are reset, then as at first"},
@@ -78,7 +78,7 @@ func (t Topology) Parse(text string) (Command, error) {
 		return v.Verb == c.Verb
 	})
 	if at < 0 {
-		return c, fmt.Errorf("there is no command %q", words[0])
+		return c, fmt.Errorf("there is no command %q: help lists them", words[0])
 	}
 	if words = words[1:]; len(words) == 0 {
 		return c, fmt.Errorf("%s what? Name a node, or a link as FROM>TO", c.Verb)

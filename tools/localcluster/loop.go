@@ -152,7 +152,8 @@ func read(ctx context.Context, stdin io.Reader, typed chan<- string) {
 // help returns what can be typed.
 func help() string {
 	var b strings.Builder
-	b.WriteString("VERB NODE, such as kill relay-1, or VERB FROM>TO for a link, such as freeze edge-1>relay-1\n\n")
+	b.WriteString("VERB NODE, such as kill relay-1, or VERB FROM>TO for a link, such as freeze edge-1>relay-1;\n")
+	b.WriteString("slow and delay take a figure behind it: slow relay-1 600, delay edge-1>relay-1 200\n\n")
 	for _, v := range cluster.Verbs {
 		for _, line := range [][2]string{{"NODE", v.Node}, {"FROM>TO", v.Link}} {
 			if line[1] != "" {
