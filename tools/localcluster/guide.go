@@ -49,7 +49,7 @@ func guide(t cluster.Topology, at func(id string) cluster.Ports) string {
 	}
 	say("Publish something of your own, from OBS or with ffmpeg; watch it at any edge:")
 	say("  ffmpeg -re -i film.mp4 -c:v libx264 -c:a aac -f flv %s/live/mine", rtmp(first))
-	say("Type a command, and look whether the picture stops:")
+	say("Type a command, and look whether the picture stops; FROM says whom to break:")
 	more := ""
 	if ups := doors[0].Upstreams; len(ups) > 0 {
 		if up, link := ups[0], (cluster.Pair{From: doors[0].ID, To: ups[0]}); slices.Contains(t.Pairs(), link) {

@@ -27,7 +27,7 @@ See the network, and steer it, in the console of the router:
   log in as guest with only-to-look-around (read-only)
 Publish something of your own, from OBS or with ffmpeg; watch it at any edge:
   ffmpeg -re -i film.mp4 -c:v libx264 -c:a aac -f flv rtmp://localhost/live/mine
-Type a command, and look whether the picture stops:
+Type a command, and look whether the picture stops; FROM says whom to break:
   kill relay-1   restart relay-1   freeze edge-1>relay-1   heal edge-1>relay-1
   delay edge-1>relay-1   heal edge-1>relay-1: the plan goes round it
   kill router-1   restart router-1: nobody who watches notices
