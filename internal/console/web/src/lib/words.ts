@@ -77,6 +77,16 @@ const eventReasons: Record<string, string> = {
   first: "nothing came before it",
   overlap: "joined where both sent the same frames",
   keyframe: "joined at a keyframe: no frames of both were the same",
+  idle: "nobody wants it here any more",
+  not_found: "it is not there",
+  refused: "it lets nobody in, or nothing listens there",
+  lost: "the connection broke",
+  timeout: "no answer, or nothing of the stream, in time",
+  worse: "no better than what was there",
+  loop: "it leads back to the node itself",
+  ended: "the stream is over there",
+  unreached: "it does not get at the stream itself",
+  over_bound: "it sends too much, and has another node bring the stream",
 };
 
 export const eventReason = (word: string | undefined): string => (word && eventReasons[word]) || reason(word);
