@@ -327,7 +327,7 @@ func (c *conn) source() io.Reader {
 		return c.net
 	}
 	n := 1
-	if c.pub != nil {
+	if c.pub != nil && c.socket.confirms() {
 		n = c.doze.want(c.pub.pub.AwaitsPicture(), c.in.rest())
 	}
 	if n != max(1, c.doze.mark) && c.socket.wakeAt(n) {

@@ -22,7 +22,8 @@ const (
 //
 // The kernel counts bytes (SO_RCVLOWAT) and knows no pictures, so a picture is told
 // from sound by its size: as many bytes wake the goroutine as the smallest picture of
-// late has. Owned by the reading goroutine.
+// late has. What lies unread must be confirmed to the peer all the same
+// ([socket.confirms]). Owned by the reading goroutine.
 type doze struct {
 	mark   int // as many bytes wake the goroutine; 0 and 1 are any
 	least  int // bytes of the smallest picture of the last two windows

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -83,6 +84,20 @@ func TestDoze(t *testing.T) {
 		_ = raw.Control(func(fd uintptr) { got, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT) })
 		return max(1, got) // where it was never set it may be 0
 	}
+	confirmed := func() (within time.Duration, ok bool) {
+		raw, err := conn.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = raw.Control(func(fd uintptr) {
+			us, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_DELACK_MAX_US)
+			within, ok = time.Duration(us)*time.Microsecond, err == nil
+		})
+		return within, ok
+	}
+	if _, ok := confirmed(); !ok {
+		t.Skip("the kernel cannot be told when to confirm: Linux 6.15")
+	}
 	src, ok := n.hub.Lookup("live/doze")
 	if !ok {
 		t.Fatal("no stream")
@@ -118,6 +133,9 @@ func TestDoze(t *testing.T) {
 		t.Errorf("at first %d bytes wake", got)
 	}
 	wakes(3000, 3000)
+	if got, _ := confirmed(); got > ackWithin {
+		t.Errorf("what is not read is confirmed within %v, want %v", got, ackWithin)
+	}
 	arrives("sound alone", sound)
 	wakes(3000, 3000)
 	arrives("a picture smaller than all", func() { picture(300) })

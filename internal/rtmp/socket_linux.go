@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,14 @@ type socket struct {
 	p     []byte
 	n     int
 	errno unix.Errno
+
+	acks bool // see confirms
 }
+
+// ackWithin is how late the kernel may confirm what lies unread, the least that it takes
+// with 250 ticks a second. What is read it confirms at once, the rest after 40 ms or more,
+// and until then an encoder without TCP_NODELAY keeps its next picture back.
+const ackWithin = 8 * time.Millisecond
 
 // newSocket returns nil where reading in this way is not possible.
 func newSocket(tcp *net.TCPConn) *socket {
@@ -57,6 +65,9 @@ func newSocket(tcp *net.TCPConn) *socket {
 		return nil
 	}
 	s := &socket{raw: raw}
+	_ = raw.Control(func(fd uintptr) {
+		s.acks = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_DELACK_MAX_US, int(ackWithin.Microseconds())) == nil
+	})
 	s.try = func(fd uintptr) bool {
 		n, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&s.p[0])), uintptr(len(s.p)))
 		s.n, s.errno = int(n), errno
@@ -84,6 +95,10 @@ func (s *socket) Read(p []byte) (int, error) {
 		}
 	}
 }
+
+// confirms reports whether the peer is told within ackWithin of what has come and is not
+// read. Linux does that from 6.15 on.
+func (s *socket) confirms() bool { return s.acks }
 
 // wakeAt has the reader woken by n bytes, not by fewer, but for the end of the
 // connection. It reports whether the kernel does that.

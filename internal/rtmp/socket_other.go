@@ -12,4 +12,6 @@ type socket struct{ net.Conn }
 
 func newSocket(*net.TCPConn) *socket { return nil }
 
+func (*socket) confirms() bool { return false }
+
 func (*socket) wakeAt(int) bool { return false }
