@@ -71,7 +71,7 @@ type Cursor struct {
 	shown   int64      // highest time that the newest Peek showed
 	heldMS  int64      // how much media time the tags taken last are still under way
 	slackMS int64      // how much further behind than the limits it may be:
-	slackBy int64      // it began there, in ms and in bytes
+	slackBy int64      // it began there, in ms of media and in bytes
 
 	waiting bool // for a start point
 	started bool
@@ -190,24 +190,26 @@ func (c *Cursor) Advance(n int) {
 // they came, whichever is less. What comes all at once makes nobody slow.
 func (c *Cursor) Behind() (time.Duration, int64) {
 	w := c.s.log.window.Load()
-	ms, by := c.behind(w)
+	_, ms, by := c.behind(w)
 	return time.Duration(ms) * time.Millisecond, by
 }
 
-func (c *Cursor) behind(w *window) (ms, bytes int64) {
+// behind is Behind, with media by the times alone.
+func (c *Cursor) behind(w *window) (media, ms, bytes int64) {
 	last := w.last()
 	if c.waiting || last == nil || c.next >= c.s.log.next.Load() {
-		return 0, 0
+		return 0, 0, 0
 	}
 	e := w.at(c.next)
 	switch {
 	case e != nil:
 	case c.next >= w.first: // it came after w
-		return 0, 0
+		return 0, 0, 0
 	default:
 		e = &w.blocks[0].entries[0] // it has left the log
 	}
-	return max(0, min(last.tag.DTS-e.tag.DTS, last.came-e.came)), last.off + int64(len(last.tag.Wire)) - e.off
+	media = max(0, last.tag.DTS-e.tag.DTS)
+	return media, min(media, max(0, last.came-e.came)), last.off + int64(len(last.tag.Wire)) - e.off
 }
 
 // Held tells the cursor how long what was taken takes until the reader really has
@@ -235,7 +237,7 @@ func (c *Cursor) place(w *window) bool {
 		return false
 	}
 	limits := c.s.limits.Load()
-	ms, bytes := c.behind(w)
+	media, ms, bytes := c.behind(w)
 	switch {
 	case c.next < w.first:
 		return c.skip(w, session.OffLog)
@@ -244,7 +246,7 @@ func (c *Cursor) place(w *window) bool {
 	case bytes > limits.ViewerBytes+c.slackBy:
 		return c.skip(w, session.SlowBytes)
 	}
-	c.slackMS, c.slackBy = min(c.slackMS, ms), min(c.slackBy, bytes)
+	c.slackMS, c.slackBy = min(c.slackMS, media), min(c.slackBy, bytes)
 	return true
 }
 
@@ -316,5 +318,5 @@ func (c *Cursor) jump(w *window, sp *StartPoint) {
 	if c.out >= 0 {
 		c.base -= c.out + c.s.frame.Load()
 	}
-	c.slackMS, c.slackBy = c.behind(w)
+	c.slackMS, _, c.slackBy = c.behind(w)
 }

@@ -487,7 +487,7 @@ func TestCursorIsNotBehindWhatItDidNotSee(t *testing.T) {
 	if len(f.stream().log.window.Load().blocks) == len(w.blocks) {
 		t.Fatal("the tag has begun no block")
 	}
-	if ms, bytes := c.behind(w); ms != 0 || bytes != 0 {
+	if _, ms, bytes := c.behind(w); ms != 0 || bytes != 0 {
 		t.Errorf("behind by %d ms and %d bytes", ms, bytes)
 	}
 	if !c.place(w) || c.skips.Total() != 0 {
