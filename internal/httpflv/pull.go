@@ -17,6 +17,7 @@ import (
 
 	"millrace/internal/auth"
 	"millrace/internal/flv"
+	"millrace/internal/socket"
 	"millrace/internal/trunk"
 )
 
@@ -189,7 +190,11 @@ func dialPull(ctx context.Context, u *url.URL, dial func(context.Context, string
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
-	return dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	c, err := dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return nil, err
+	}
+	return socket.Of(c), nil
 }
 
 // secured returns raw, or the TLS on it if u asks for that.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millrace/internal/session"
+	"millrace/internal/socket"
 )
 
 // Bounds of the wait after the system refused to accept. The first is what a
@@ -72,7 +73,7 @@ func passing(err error) bool {
 // admit hands c out, or refuses it. It never waits for c's peer.
 func (l *Listener) admit(nc net.Conn) {
 	set := l.settings.Load()
-	c := &Conn{Conn: nc, owner: l, remote: nc.RemoteAddr(), peer: addrPort(nc.RemoteAddr())}
+	c := &Conn{Conn: socket.Of(nc), owner: l, remote: nc.RemoteAddr(), peer: addrPort(nc.RemoteAddr())}
 	if c.peer.IsValid() {
 		c.remote = net.TCPAddrFromAddrPort(c.peer)
 	}

@@ -36,10 +36,6 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Buffered returns how many bytes came with the PROXY header and are not read yet. It is
-// for who reads from the Conn, and wants to go on with what is below.
-func (c *Conn) Buffered() int { return len(c.rest) }
-
 // RemoteAddr returns the address of the client.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 

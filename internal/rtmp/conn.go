@@ -35,7 +35,7 @@ type conn struct {
 	// Fixed at construction.
 	srv   *Server
 	net   net.Conn
-	plain *net.TCPConn // for writev and socket; nil behind TLS and in tests
+	plain *net.TCPConn // for writev and doze; nil behind TLS and in tests
 	peer  netip.AddrPort
 	tls   bool
 	log   *slog.Logger
@@ -69,7 +69,6 @@ type conn struct {
 	ended     session.Reason   // how the last role ended
 	left      bool
 	pace      paces
-	socket    *socket // what is read from while it publishes; nil at first, and behind TLS
 	doze      doze
 
 	// Handed from the reading goroutine to go-rtmp's writing one with a command, and
@@ -292,9 +291,9 @@ func (c *conn) Write(p []byte) (n int, err error) {
 // readSocket reads from the peer, keeps the deadlines of each phase and acknowledges.
 func (c *conn) readSocket(p []byte) (int, error) {
 	for {
-		src := c.source()
+		c.lieDown()
 		c.arm()
-		n, err := src.Read(p)
+		n, err := c.net.Read(p)
 		if n > 0 {
 			if err := c.count(n); err != nil {
 				return 0, err
@@ -318,30 +317,18 @@ func (c *conn) readSocket(p []byte) (int, error) {
 	}
 }
 
-// source returns what to read from, and says how many bytes are to wake this goroutine.
-func (c *conn) source() io.Reader {
-	if c.pub != nil && c.socket == nil && c.plain != nil && buffered(c.net) == 0 {
-		c.socket = newSocket(c.plain)
-	}
-	if c.socket == nil {
-		return c.net
-	}
+// lieDown says how many bytes are to wake this goroutine.
+func (c *conn) lieDown() {
 	n := 1
-	if c.pub != nil && c.socket.confirms() {
+	switch {
+	case c.plain == nil || c.pub == nil && !c.doze.dozing():
+		return
+	case c.pub != nil:
 		n = c.doze.want(c.pub.pub.AwaitsPicture(), c.in.rest())
 	}
-	if n != max(1, c.doze.mark) && c.socket.wakeAt(n) {
+	if n != max(1, c.doze.mark) && wakeAt(c.plain, n) {
 		c.doze.mark = n
 	}
-	return c.socket
-}
-
-// buffered returns how much has been read of the socket below nc and not of nc.
-func buffered(nc net.Conn) int {
-	if b, ok := nc.(interface{ Buffered() int }); ok {
-		return b.Buffered()
-	}
-	return 0
 }
 
 // deadline returns until when the peer must have sent something, and what it is

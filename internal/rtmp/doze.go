@@ -23,8 +23,10 @@ const (
 // The kernel counts bytes (SO_RCVLOWAT) and knows no pictures, so a picture is told
 // from sound by its size: as many bytes wake the goroutine as the smallest picture of
 // late has. What lies unread must be confirmed to the peer all the same
-// ([socket.confirms]). Owned by the reading goroutine.
+// (ackUnread). Owned by the reading goroutine.
 type doze struct {
+	able bool // what lies unread is confirmed
+
 	mark   int // as many bytes wake the goroutine; 0 and 1 are any
 	least  int // bytes of the smallest picture of the last two windows
 	lowest int // and of this one, as far as it goes
@@ -53,7 +55,7 @@ func (d *doze) want(awaitsPicture bool, rest int) int {
 	switch {
 	case rest != 0:
 		return max(1, min(d.mark, rest)) // not later than with its last byte
-	case !awaitsPicture || d.awake > 0 || d.least < dozeLeast:
+	case !d.able || !awaitsPicture || d.awake > 0 || d.least < dozeLeast:
 		return 1
 	}
 	return d.least

@@ -16,7 +16,7 @@ import (
 // TestDozeWant: sound is left in the socket while nobody wants it, a picture never, nor
 // what is missing of a message.
 func TestDozeWant(t *testing.T) {
-	var d doze
+	d := doze{able: true}
 	f := func(what string, awaitsPicture bool, rest, want int) {
 		t.Helper()
 		if got := d.want(awaitsPicture, rest); got != want {
@@ -51,6 +51,9 @@ func TestDozeWant(t *testing.T) {
 	f("not soon again", true, 0, 1)
 	pictures(1, 2000)
 	f("later", true, 0, 2000)
+	d.able = false
+	f("where it would not be confirmed", true, 0, 1)
+	d.able = true
 	pictures(1, dozeLeast-1)
 	f("pictures as small as sound", true, 0, 1)
 }

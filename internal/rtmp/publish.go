@@ -48,7 +48,7 @@ func (c *conn) decidePublish(current *call) *refusal {
 	}
 	now := time.Now()
 	c.in.limit(c.srv.config().limits())
-	c.doze = doze{mark: c.doze.mark}
+	c.doze = doze{able: ackUnread(c.plain), mark: c.doze.mark}
 	c.pub = &publishing{pub: pub, ses: ses, stream: current.stream, key: key, over: make(chan struct{}), gone: make(chan struct{})}
 	c.lastFrame, c.account = now, ses
 	c.srv.came(ses)

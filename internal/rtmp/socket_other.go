@@ -7,11 +7,7 @@ import "net"
 // limitUnsent does nothing where the kernel cannot be told.
 func limitUnsent(*net.TCPConn, int64) {}
 
-// socket is for what only the kernel of Linux does.
-type socket struct{ net.Conn }
+// ackUnread does nothing either, nor does wakeAt.
+func ackUnread(*net.TCPConn) bool { return false }
 
-func newSocket(*net.TCPConn) *socket { return nil }
-
-func (*socket) confirms() bool { return false }
-
-func (*socket) wakeAt(int) bool { return false }
+func wakeAt(*net.TCPConn, int) bool { return false }
