@@ -18,20 +18,11 @@ const (
 // half a second of the stream: what waits there is beyond the reach of the policy
 // for slow players. tcp may be nil. A kernel that cannot do it does without.
 func limitUnsent(tcp *net.TCPConn, bytesPerSecond int64) {
-	if tcp == nil {
-		return
-	}
 	limit := int64(anyUnsent)
 	if bytesPerSecond > 0 {
 		limit = min(max(bytesPerSecond/2, minUnsent), maxUnsent)
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, int(limit))
-	})
+	_ = setOption(tcp, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, int(limit))
 }
 
 // ackWithin is how late the kernel may confirm what lies unread, the least that it takes
@@ -41,7 +32,19 @@ const ackWithin = 8 * time.Millisecond
 
 // ackUnread has the peer of tcp told within ackWithin of what has come and is not read. It
 // reports whether the kernel does that, as Linux does from 6.15 on. tcp may be nil.
-func ackUnread(tcp *net.TCPConn) (ok bool) {
+func ackUnread(tcp *net.TCPConn) bool {
+	return setOption(tcp, unix.IPPROTO_TCP, unix.TCP_DELACK_MAX_US, int(ackWithin.Microseconds()))
+}
+
+// wakeAt has whoever reads from tcp woken by n bytes, not by fewer, but for the end of
+// the connection. It reports whether the kernel does that.
+func wakeAt(tcp *net.TCPConn, n int) bool {
+	return setOption(tcp, unix.SOL_SOCKET, unix.SO_RCVLOWAT, n)
+}
+
+// setOption sets an option of a socket, and reports whether the kernel took it. tcp may be
+// nil.
+func setOption(tcp *net.TCPConn, level, option, value int) (ok bool) {
 	if tcp == nil {
 		return false
 	}
@@ -49,21 +52,6 @@ func ackUnread(tcp *net.TCPConn) (ok bool) {
 	if err != nil {
 		return false
 	}
-	err = raw.Control(func(fd uintptr) {
-		ok = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_DELACK_MAX_US, int(ackWithin.Microseconds())) == nil
-	})
-	return ok && err == nil
-}
-
-// wakeAt has whoever reads from tcp woken by n bytes, not by fewer, but for the end of
-// the connection. It reports whether the kernel does that.
-func wakeAt(tcp *net.TCPConn, n int) (ok bool) {
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return false
-	}
-	err = raw.Control(func(fd uintptr) {
-		ok = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) == nil
-	})
+	err = raw.Control(func(fd uintptr) { ok = unix.SetsockoptInt(int(fd), level, option, value) == nil })
 	return ok && err == nil
 }
